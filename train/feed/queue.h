@@ -28,9 +28,10 @@ void mr_queue_feed_close(struct mr_queue_feed **f);
 /* Sets `*out` to the next batch, lent until mr_queue_feed_done. Every call until then sets the same
  * batch. MR_EAGAIN: no complete batch came by `deadline`. MR_ENOENT: the queue is closed and empty,
  * and no item of it is leased. An item that is no list of x and y for this model is put aside as
- * dead, with the reason; `e` is set only if the queue itself cannot be used. When the workers hold
- * all items that the queue may have, no further items come. Then an incomplete batch is filled up
- * with copies of its own rows. */
+ * dead, with the reason; `e` is set only if the queue itself cannot be used. A queue has
+ * a limit of items, and items that workers have leased count. When leased items alone reach the
+ * limit, no further items come. Then an incomplete batch is filled up with copies of its own rows.
+ */
 int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
 /* Called when the gradient of the batch is on its way. Returns the number of the batch; the first

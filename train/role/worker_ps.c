@@ -184,8 +184,9 @@ static int pass(struct link *l, struct mr_error *e)
     return err;
 }
 
-/* Called when no batch came in time: settles the batches, and pushes an empty gradient if the
- * worker has starved for STARVE_MAX. */
+/* Called when no batch came in time. Batches whose gradients the servers have applied leave the
+ * queue, and batches whose gradients were dropped return to it. Under `sync`, an empty gradient is
+ * pushed if the worker has had no batch for STARVE_MAX. */
 static int starve(struct link *l, struct mr_error *e)
 {
     mr_time now = mr_clock_now();

@@ -4,8 +4,9 @@
  * parses tiny requests. A small job never waits for a large one. A small body that asks for a large
  * graph moves to the queue for large jobs.
  * A large body is parsed while it arrives: its pieces go to the thread for large jobs, before the
- * request itself does. The stream then belongs to that thread, so a call that ends early sends one
- * more piece, which has no bytes and tells the thread to free the stream (is_drop). */
+ * request itself does. The state of the parsing (stream.h) then belongs to that thread, so a call
+ * that ends early sends one more piece, which has no bytes and tells the thread to free it
+ * (is_drop). */
 #include "services/scheduler/submit/parser.h"
 
 #include "base/alloc.h"

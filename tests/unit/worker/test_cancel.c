@@ -1,6 +1,7 @@
 /* The worker's core: tasks that do not end by themselves: they are cancelled or stolen, run into
- * their timeout, or lose an input. A cut takes the tasks that have not begun off the end of a
- * strand (a list of tasks that one executor runs in order). */
+ * their timeout, or lose an input. A strand is a list of tasks that one
+ * executor runs in order. A cut ends a strand early: its last tasks, which have not begun, go back
+ * to the queue. */
 #include "tests/unit/worker/test.h"
 
 static void a_waiting_task_is_cancelled_at_once(void **state)
