@@ -1,6 +1,7 @@
-/* Writes checkpoints. The role's thread copies parameters and slots into an object of the store; a
- * second thread persists the object. The head of an object consists of whole numbers below 2^16,
- * which f32 represents exactly. */
+/* Writes checkpoints. A role is one process's part in a training. Its thread copies the parameters
+ * and the optimizer's state vectors (slots) into an object of the store; a second thread persists
+ * the object. The head of an object consists of whole numbers below 2^16, which f32 represents
+ * exactly. */
 #include "train/state/checkpoint.h"
 
 #include "base/alloc.h"

@@ -18,7 +18,8 @@ struct mr_npy_header {
  * data_offset then has the number of bytes that are needed. */
 int mr_npy_header_read(struct mr_str bytes, struct mr_npy_header *out, struct mr_error *e);
 /* Converts the h->data_bytes bytes of a file's elements to a row-major tensor in native byte order.
- * `data` may be `out` unless h->fortran, so a file can be read straight into its extent. */
+ * `data` may be `out` unless h->fortran, so a file can be read straight into the memory of the
+ * tensor. */
 void mr_npy_convert(const struct mr_npy_header *h, const void *data, void *out);
 
 int mr_npy_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);

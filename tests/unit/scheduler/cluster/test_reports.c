@@ -72,7 +72,7 @@ static void add(struct rig *r, struct rows *x, uint64_t job, const char *key, ui
     x->attempt[x->run.count++] = attempt;
 }
 
-struct ends { /* rows of one Completed */
+struct ends { /* rows of one message Completed (session.proto) */
     struct rows rows;
     uint32_t outcome[8], bytes[8], failures;
     uint64_t started[8], took[8];
