@@ -114,7 +114,8 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
         e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
 }
 
-/* True: the stream has the results of a job. Unlike a stream of events, it ends. */
+/* True: the request asks for the results of a job. These come as a stream that ends, unlike a
+ * stream of events. */
 static bool is_collected(const struct mr_request *r)
 {
     return r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS;

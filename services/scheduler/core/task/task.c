@@ -315,13 +315,14 @@ static void outdate(struct mr_sched *s, uint32_t task)
  *   1. The task leaves the queue or its worker's list: a task that is done is on neither.
  *   2. The task is done. The next steps test for that.
  *   3. The task drops the references to its inputs, unless its value refers to them. The worker
- *      that completed it has dropped the inputs whose last use this was: no later step sends them
- *      there.
+ *      that ran the task has dropped the inputs for which this was the last use, so it gets no
+ *      message to release them.
  *   4. Values that were replayed from the journal and refer to this value count as its consumers,
  *      before step 9 tests whether it has any.
  *   5. If the task is the `until` of a loop, its value decides which edges to an exit count in step
  *      6.
- *   6. Dependents count down. Those that were sent already get the value; others become ready.
+ *   6. Each dependent has one missing input less. A dependent that was sent to a worker earlier
+ * gets the value there; one that was not sent becomes ready if no input is missing.
  *   7. The journal gets the value, before step 9 may write the end of the job.
  *   8. Tasks of other jobs that share the key take the value, before step 9 may release it.
  *   9. The job has one target less to wait for, or the value is released because nothing uses it.
