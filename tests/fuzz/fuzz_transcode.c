@@ -1,7 +1,7 @@
-/* The gateway translates between JSON and protobuf. The first line is the path of a method. The
- * rest is a JSON body for the method's request or, after "<", the wire bytes of the method's
- * response. Accepted JSON becomes a message whose own JSON is accepted again and gives the same
- * message. */
+/* The gateway translates between JSON and protobuf. The first line of the fuzzer's input is the
+ * path of a method. The rest of the input is a JSON body for the method's request or, after "<",
+ * the wire bytes of the method's response. Accepted JSON becomes a message whose own JSON is
+ * accepted again and gives the same message. */
 #include "base/assert.h"
 #include "gateway/http/collect.h"
 #include "gateway/json/json_in.h"

@@ -26,8 +26,8 @@
  * on one node, the rows are split evenly; otherwise the first row plan of worker 0 decides. A
  * worker that replaces another one gets the same rows, on any node.
  *
- * The core allocates memory when a session begins, by its document, and once for the rows. Other
- * events allocate nothing. */
+ * The core allocates memory when a session begins, as much as the session's settings ask for, and
+ * once for the rows. Other events allocate nothing. */
 #pragma once
 
 #include "services/trainer/core/effect.h"
