@@ -4,15 +4,13 @@
  * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
 #include "services/worker/core/internal.h"
 
-#define STRAND_COST MR_MS /* work that a strand takes from the ready queue */
-/* work in one strand, with the tasks that only this strand makes ready */
-#define FUSED_COST (20 * MR_MS)
+#define STRAND_COST MR_MS       /* work that a strand takes from the ready queue */
+#define FUSED_COST (20 * MR_MS) /* the same, with the tasks that only this strand makes ready */
 #define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */
 /* the tasks that make the other inputs of a dependent may join the strand only if the dependent has
  * at most this many inputs */
 #define SIBLINGS_MAX 8u
-/* a strand with less work than this takes more tasks than its share */
-#define STRAND_COST_MIN (20 * MR_US)
+#define STRAND_COST_MIN (20 * MR_US) /* with less work, a strand takes more than its share */
 /* bounds of `branch_ns`, the time above which a dependent may be left for another slot */
 #define BRANCH_COST_MIN (20 * MR_US)
 #define BRANCH_COST_MAX (200 * MR_US)

@@ -1,7 +1,5 @@
 /* The worker's core: tasks that do not simply succeed. The tests check the outcome, the error and
- * the times that are reported, stops and their grace, and inputs that cannot be fetched. A strand
- * is a list of tasks that one executor runs in order. A cut ends a strand early: its last tasks,
- * which have not begun, go back to the queue. */
+ * the times that are reported, stops and their grace, and inputs that cannot be fetched. */
 #include "tests/unit/worker/test.h"
 
 static struct heard { /* the last failure that the worker has sent */
@@ -121,8 +119,7 @@ static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-/* A task is cancelled twice, and then its timeout ends. It is told to stop only once, and its grace
- * begins with the first cancel. */
+/* The task is told to stop only once. Its grace begins with the first of the two cancels. */
 static void a_task_is_stopped_once(void **state)
 {
     struct rig *r = *state;
@@ -191,8 +188,7 @@ static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
-/* The timeout comes before the cancel, so the outcome is TIMEOUT. The task is told to stop only
- * once. */
+/* The timeout comes first, so the outcome is TIMEOUT. The task is told to stop only once. */
 static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **state)
 {
     struct rig *r = *state;
