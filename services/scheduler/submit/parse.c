@@ -225,11 +225,12 @@ struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_par
     return d;
 }
 
-/* False: the graph is small. Only a loop makes a large graph of a short text, and a loop needs one
- * of these words, or an escape that hides the word. */
+/* False: the graph is small. Only a loop makes a large graph of a short body. In JSON, a loop needs
+ * one of these words, or an escape that hides the word. */
 static bool may_be_large(const struct mr_parser_request *r)
 {
     if (r->body.n > TINY_BYTES_MAX) return true;
+    if (r->form == MR_PARSER_GRAPH) return has_repeat(mr_buf_str(&r->body));
     return r->form == MR_PARSER_JSON &&
            (memchr(r->body.p, '\\', r->body.n) || memmem(r->body.p, r->body.n, "\"for\"", 5) ||
                memmem(r->body.p, r->body.n, "\"repeat\"", 8));
