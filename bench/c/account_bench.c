@@ -17,18 +17,7 @@
 struct counted {
     struct mr_account_sums sums;
     uint64_t pieces;
-    bool has_input;
-    uint32_t input;
 };
-
-static const uint32_t *inputs(void *ctx, uint32_t job, uint32_t index, uint32_t *count)
-{
-    struct counted *c = ctx;
-    (void)job;
-    *count = c->has_input && index ? 1 : 0;
-    c->input = index - 1;
-    return &c->input;
-}
 
 static void count(void *ctx, const struct mr_account_piece *p)
 {
@@ -41,14 +30,10 @@ static void count(void *ctx, const struct mr_account_piece *p)
  * the end of the task before it. */
 static void run(const char *name, uint32_t tasks, uint32_t slots, bool has_input, bool moves)
 {
-    struct counted c = {.has_input = has_input};
+    struct counted c = {0};
     mr_time end = (mr_time)tasks * (RUN + GAP) + 1;
-    const struct mr_account_config config = {.from = 1,
-        .until = end + 1,
-        .recent_max = 1u << 16,
-        .inputs = inputs,
-        .sink = count,
-        .ctx = &c};
+    const struct mr_account_config config = {
+        .from = 1, .until = end + 1, .recent_max = 1u << 16, .sink = count, .ctx = &c};
     struct mr_account *a = mr_account_open(&config);
     for (uint32_t i = 0; i < slots; i++)
         mr_account_lane(a, i, 1, 1);
@@ -58,6 +43,7 @@ static void run(const char *name, uint32_t tasks, uint32_t slots, bool has_input
         uint32_t lane = has_input && !moves ? 0 : i % slots;
         mr_time at = has_input ? 1 + (mr_time)i * (RUN + GAP) : 1 + (mr_time)(i / slots) * RUN;
         const struct mr_account_task t = {.index = i,
+            .last_input = has_input && i ? i - 1 : i,
             .lane = lane,
             .ready = at,
             .sent = at,

@@ -41,7 +41,6 @@ struct job {
 struct mr_account {
     struct mr_account_config config;
     struct mr_account_recents recents;
-    struct mr_account_path path;
     struct lane *lanes;
     uint32_t lanes_count;
     struct job *jobs; /* in order of submission */
@@ -58,8 +57,6 @@ struct mr_account *mr_account_open(const struct mr_account_config *config)
     struct mr_account *a = mr_alloc(sizeof *a);
     a->config = *config;
     mr_account_recents_init(&a->recents, config->recent_max);
-    a->path = (struct mr_account_path){
-        .recents = &a->recents, .inputs = config->inputs, .ctx = config->ctx};
     return a;
 }
 
@@ -323,7 +320,7 @@ static void chain_make(struct mr_account *a, struct job *j)
     mr_account_chain_down(c, last->accounted, MR_ACCOUNT_DECIDE, last);
     mr_account_chain_down(c, last->finished, MR_ACCOUNT_REPORT, last);
     mr_account_chain_down(c, last->started, MR_ACCOUNT_DEPENDENCY, last);
-    mr_account_chain_follow(c, &a->path, last, &j->times, 0);
+    mr_account_chain_follow(c, &a->recents, last, &j->times, 0);
 }
 
 void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at)
@@ -373,7 +370,7 @@ static void wait_divide(struct mr_account *a, uint32_t lane, const struct mr_acc
     lane_start(a, lane, x->started);
     if (l->settled >= x->started) return;
     mr_account_chain_begin(&a->own, l->settled, x->started);
-    mr_account_chain_follow(&a->own, &a->path, x, &j->times, l->accounted);
+    mr_account_chain_follow(&a->own, &a->recents, x, &j->times, l->accounted);
     (void)chain_pieces(a, lane, &a->own, l->settled, x->started);
     gap_add(a, lane, l->settled, a->own.at);
 }
@@ -386,6 +383,7 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
     if (!t->started || (l && !l->is_present)) return;
     const struct mr_account_recent x = {.job = t->job,
         .index = t->index,
+        .last_input = t->last_input,
         .op = t->op,
         .lane = t->lane,
         .hold = t->hold,

@@ -29,9 +29,6 @@ struct mr_account_piece {
 struct mr_account_config {
     mr_time from, until; /* the beginning and the end of the account */
     uint32_t recent_max; /* number of attempts that are remembered, at least 1024 */
-    /* Returns the indexes of the inputs of a task, lent until the next call. An alias stands for
-     * its task. */
-    const uint32_t *(*inputs)(void *ctx, uint32_t job, uint32_t index, uint32_t *count);
     /* Takes a piece. The pieces of a slot do not overlap and have no order. */
     void (*sink)(void *ctx, const struct mr_account_piece *piece);
     void *ctx;
@@ -41,6 +38,8 @@ struct mr_account_config {
 struct mr_account_task {
     uint32_t job, index;
     uint32_t op;
+    /* index of the input whose value came last; `index`: the task waited for none */
+    uint32_t last_input;
     uint32_t lane;    /* number of the slot; MR_ACCOUNT_NONE: the task had no slot */
     mr_time ready;    /* when the scheduler knew all inputs */
     mr_time sent;     /* when the scheduler sent the task */

@@ -38,20 +38,15 @@ void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_acc
     c->at = from;
 }
 
-/* Returns the input of the task that finished last. NULL: the task has no input, or the cache has
- * none of its inputs any more. */
+/* Returns the input whose value came last. NULL: the task waited for no input, or the cache does
+ * not have the input any more. */
 static const struct mr_account_recent *last_input(
-    const struct mr_account_path *p, const struct mr_account_recent *x)
+    const struct mr_account_recents *recents, const struct mr_account_recent *x)
 {
-    uint32_t count = 0;
-    const uint32_t *inputs = p->inputs(p->ctx, x->job, x->index, &count);
-    const struct mr_account_recent *last = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mr_account_recent *d = mr_account_recents_find(p->recents, x->job, inputs[i]);
-        if (!d || d == x || d->started > x->started) continue;
-        if (!last || d->finished > last->finished) last = d;
-    }
-    return last;
+    if (x->last_input == x->index) return NULL;
+    const struct mr_account_recent *d = mr_account_recents_find(recents, x->job, x->last_input);
+    /* an input that started later is a later attempt: its earlier value was lost */
+    return d && d->started <= x->started ? d : NULL;
 }
 
 /* Adds the time between the moment when the worker had the task's message and the start. `need`:
@@ -94,13 +89,13 @@ static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *
     mr_account_chain_down(c, floor, MR_ACCOUNT_UNKNOWN, x);
 }
 
-void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_path *path,
+void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job,
     mr_time slot_known)
 {
     const struct mr_account_recent *x = task;
     while (c->at > c->lower) {
-        const struct mr_account_recent *input = last_input(path, x);
+        const struct mr_account_recent *input = last_input(recents, x);
         if (!input) {
             /* tasks may be sent while Redis writes the job's record: then the record delays nothing
              */

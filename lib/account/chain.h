@@ -29,13 +29,6 @@ struct mr_account_job_times {
     mr_time submitted, accepted; /* accepted: when Redis had the job's record */
 };
 
-struct mr_account_path {
-    const struct mr_account_recents *recents;
-    /* Returns the indexes of the inputs of a task, lent until the next call. */
-    const uint32_t *(*inputs)(void *ctx, uint32_t job, uint32_t index, uint32_t *count);
-    void *ctx;
-};
-
 /* Empties a chain and sets its limits: segments will lie between `lower` and `upper`. */
 void mr_account_chain_begin(struct mr_account_chain *c, mr_time lower, mr_time upper);
 void mr_account_chain_fini(struct mr_account_chain *c);
@@ -46,6 +39,6 @@ void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_acc
 /* Adds the segments of a task that starts at c->at or earlier: what it waited for, and what its
  * last input waited for, down to the job's submission. `slot_known`: when the scheduler learned
  * that the slot of the task was free; 0: it knew all the time. */
-void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_path *path,
+void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job,
     mr_time slot_known);

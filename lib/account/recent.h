@@ -11,6 +11,7 @@
 /* A time of 0 is not known. All times are of one clock. */
 struct mr_account_recent {
     uint32_t job, index; /* job: MR_ACCOUNT_NONE if the entry is free */
+    uint32_t last_input; /* index of the input whose value came last; `index`: there is none */
     uint32_t op, lane;
     uint8_t hold;           /* enum mr_account_class of the time from ready to sent */
     uint8_t is_restored;    /* an input was read back from disk */

@@ -32,7 +32,7 @@ static void on_again(void *ctx, const struct mr_trace_span *s)
     seen->sum += s->index + s->ready * 3 + s->sent * 5 + s->started * 7 + s->finished * 11 +
                  s->accounted * 13 + s->cpu_ns * 17 + s->bytes * 19 + s->attempt + s->outcome +
                  s->slot + s->op.n + s->received * 23 + s->inputs * 29 + s->input_ns * 31 +
-                 s->output_ns * 37 + s->late_ns * 41 + s->held;
+                 s->output_ns * 37 + s->late_ns * 41 + s->held + s->last_input * 43u;
 }
 
 static void on_span(void *ctx, const struct mr_trace_span *s)

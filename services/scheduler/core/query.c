@@ -139,7 +139,7 @@ bool mr_sched_task(
         .is_sent = (t->flags & T_SENT) != 0,
         .waiting_inputs = t->state == MR_TASK_WAITING ? t->waiting : 0,
         .retries_left = t->retries_left,
-        .ready = t->state >= MR_TASK_READY && t->state <= MR_TASK_DONE ? t->ready_at : 0,
+        .ready = t->state >= MR_TASK_READY && t->state <= MR_TASK_DONE ? ready_at(s, t) : 0,
         .sent = t->flags & T_SENT ? sent_at(s, t, 0) : 0};
     if (t->flags & T_SENT)
         out->worker = t->worker;

@@ -147,6 +147,7 @@ static void one_span(
         .attempt = in->attempt,
         .slot = in->slot,
         .outcome = in->outcome,
+        .last_input = in->last_input,
         .op_id = in->op,
         .worker_id = in->worker,
         .op = name_of(&w->ops, in->op),

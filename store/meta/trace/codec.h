@@ -20,6 +20,9 @@ struct mr_trace_span {
     uint32_t attempt; /* counts from 1 */
     uint32_t slot;    /* executor thread of the worker */
     uint32_t outcome; /* 0: success */
+    /* index of the input whose value came last; `index`: the task waited for none, or it is not
+     * known */
+    uint32_t last_input;
     uint64_t ready, sent, started, finished, accounted;
     uint64_t received; /* when the worker had the task's message */
     /* when the last input came to the worker; 0: the inputs came with the task, or the worker made

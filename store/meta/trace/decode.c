@@ -17,6 +17,7 @@ struct decoder {
     struct mr_str *workers, *ops;
     uint32_t lanes, lane_room, workers_count, workers_room, ops_count, ops_room;
     uint32_t at, op, index;
+    uint64_t distance; /* the last span's index minus its last_input */
     uint64_t base;
 };
 
@@ -146,13 +147,15 @@ struct measured {
 static void take_measured(struct decoder *d, struct measured *m, struct mr_trace_span *s)
 {
     m->mask = d->p < d->end ? *d->p++ : ~0u;
-    if (m->mask & ~(unsigned)(RECEIVED | INPUTS | INPUT | OUTPUT | LATE | HELD)) d->bad = true;
+    if (m->mask & ~(unsigned)(RECEIVED | INPUTS | INPUT | OUTPUT | LATE | HELD | LAST))
+        d->bad = true;
     if (m->mask & RECEIVED) m->received = take(d);
     if (m->mask & INPUTS) m->inputs = take_difference(d, 0);
     if (m->mask & INPUT) s->input_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & OUTPUT) s->output_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & LATE) s->late_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & HELD) s->held = take_u32(d);
+    if (m->mask & LAST) d->distance = take_difference(d, 0);
 }
 
 static void put_in_time(const struct measured *m, struct lane *l, struct mr_trace_span *s)
@@ -189,6 +192,8 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     s->bytes = l->bytes;
     if (index > UINT32_MAX || has & ~HAS_ALL) d->bad = true;
     d->index = s->index = (uint32_t)index;
+    if (index - d->distance > UINT32_MAX) d->bad = true;
+    s->last_input = (uint32_t)(index - d->distance);
     take_times(d, l, flags, has, s);
     put_in_time(&m, l, s);
     s->slot = l->slot;

@@ -32,7 +32,8 @@ struct mr_trace_encoder {
     uint64_t at_id;
     uint32_t op;
     uint32_t op_id;
-    uint32_t index; /* task index of the last span */
+    uint32_t index;    /* task index of the last span */
+    uint64_t distance; /* the last span's index minus its last_input */
 };
 
 static bool id_eq(const void *ctx, uint32_t item, const void *key)
@@ -108,6 +109,7 @@ void mr_trace_encoder_begin(struct mr_trace_encoder *e, mr_job_id job)
     numbering_clear(&e->ops);
     mr_buf_clear(&e->bytes);
     e->index = 0;
+    e->distance = 0;
     e->head = (struct head){.magic = MAGIC,
         .kind = KIND_SPANS,
         .job = job.v,
@@ -243,15 +245,17 @@ static unsigned char *put_times(
 }
 
 /* Returns the mask of the measurements that differ from what their absence means. */
-static unsigned measured_of(const struct lane *l, const struct mr_trace_span *s)
+static unsigned measured_of(
+    const struct mr_trace_encoder *e, const struct lane *l, const struct mr_trace_span *s)
 {
     return (s->received / MR_TRACE_TICK_NS != l->received ? RECEIVED : 0u) |
            (s->inputs ? INPUTS : 0u) | (s->input_ns ? INPUT : 0u) | (s->output_ns ? OUTPUT : 0u) |
-           (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u);
+           (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u) |
+           ((uint64_t)s->index - s->last_input != e->distance ? LAST : 0u);
 }
 
-static unsigned char *put_measured(
-    unsigned char *p, struct lane *l, const struct mr_trace_span *s, unsigned mask)
+static unsigned char *put_measured(struct mr_trace_encoder *e, unsigned char *p, struct lane *l,
+    const struct mr_trace_span *s, unsigned mask)
 {
     uint64_t sent = s->sent / MR_TRACE_TICK_NS;
     uint64_t received = s->received / MR_TRACE_TICK_NS;
@@ -263,6 +267,10 @@ static unsigned char *put_measured(
     if (mask & OUTPUT) p = put(p, s->output_ns / MR_TRACE_TICK_NS);
     if (mask & LATE) p = put(p, s->late_ns / MR_TRACE_TICK_NS);
     if (mask & HELD) p = put(p, s->held);
+    if (mask & LAST) {
+        e->distance = (uint64_t)s->index - s->last_input;
+        p = put_difference(p, s->index, s->last_input);
+    }
     return p;
 }
 
@@ -286,7 +294,7 @@ int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span 
     e->index = s->index;
     unsigned has = has_of(s);
     bool was_tried = s->attempt != 1 || s->outcome, has_bytes = s->bytes != l->bytes;
-    unsigned measured = measured_of(l, s);
+    unsigned measured = measured_of(e, l, s);
     if (was_tried || has_bytes || has != HAS_ALL || measured) {
         flags |= MORE;
         *p++ = (unsigned char)(has | (has_bytes ? BYTES : 0u) | (was_tried ? TRIED : 0u) |
@@ -297,7 +305,7 @@ int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span 
         p = put(p, s->attempt);
         p = put(p, s->outcome);
     }
-    if (measured) p = put_measured(p, l, s, measured);
+    if (measured) p = put_measured(e, p, l, s, measured);
     p = put_times(p, l, s, has, &flags);
     *first = (unsigned char)flags;
     e->bytes.n = at + (size_t)(p - first);

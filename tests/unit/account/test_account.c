@@ -19,8 +19,9 @@
 #define MS(t) ((mr_time)(t)*MR_MS)
 
 static struct {
-    uint32_t count, index[INPUTS_MAX];
-} inputs_of[TASKS_MAX];
+    uint32_t count, index[INPUTS_MAX]; /* the inputs */
+    mr_time finished;
+} tasks[TASKS_MAX];
 
 static struct {
     struct mr_account *a;
@@ -29,14 +30,6 @@ static struct {
     uint32_t count;
     mr_time from, until;
 } at;
-
-static const uint32_t *inputs(void *ctx, uint32_t job, uint32_t index, uint32_t *count)
-{
-    (void)ctx;
-    (void)job;
-    *count = inputs_of[index].count;
-    return inputs_of[index].index;
-}
 
 static void take(void *ctx, const struct mr_account_piece *p)
 {
@@ -51,8 +44,8 @@ static void take(void *ctx, const struct mr_account_piece *p)
 static void begin(mr_time from, mr_time until)
 {
     const struct mr_account_config config = {
-        .from = from, .until = until, .recent_max = 4096, .inputs = inputs, .sink = take};
-    memset(inputs_of, 0, sizeof inputs_of);
+        .from = from, .until = until, .recent_max = 4096, .sink = take};
+    memset(tasks, 0, sizeof tasks);
     mr_release(at.pieces);
     memset(&at, 0, sizeof at);
     at.from = from;
@@ -114,11 +107,21 @@ static struct mr_account_task ran(uint32_t index, uint32_t lane, mr_time from, m
 
 static void needs(uint32_t index, uint32_t input)
 {
-    inputs_of[index].index[inputs_of[index].count++] = input;
+    tasks[index].index[tasks[index].count++] = input;
 }
 
+/* Reports the task with its last input: the one that finished last. */
 static void give(struct mr_account_task t)
 {
+    mr_time last = 0;
+    t.last_input = t.index;
+    for (uint32_t i = 0; i < tasks[t.index].count; i++) {
+        uint32_t input = tasks[t.index].index[i];
+        if (tasks[input].finished <= last) continue;
+        last = tasks[input].finished;
+        t.last_input = input;
+    }
+    tasks[t.index].finished = t.finished;
     mr_account_task(at.a, &t);
 }
 
@@ -484,7 +487,7 @@ static void random_job(
         at.a, job, (uint32_t)mr_rng_below(r, 2), submitted, submitted + mr_rng_below(r, MR_MS));
     uint32_t count = 1 + (uint32_t)mr_rng_below(r, 60);
     for (uint32_t i = first; i < first + count; i++) {
-        inputs_of[i].count = 0;
+        tasks[i].count = 0;
         mr_time ready = submitted + mr_rng_below(r, MR_MS);
         for (uint64_t k = mr_rng_below(r, 3); k && i > first; k--) {
             uint32_t input = i - 1 - (uint32_t)mr_rng_below(r, MR_MIN(i - first, 6u));

@@ -72,6 +72,7 @@ static void assert_same(const struct mr_trace_span *a, const struct mr_trace_spa
     assert_true(tick(a->output_ns) == b->output_ns);
     assert_true(tick(a->late_ns) == b->late_ns);
     assert_int_equal(a->held, b->held);
+    assert_int_equal(a->last_input, b->last_input);
 }
 
 static void round_trip(const struct mr_trace_span *spans, uint32_t count)
@@ -88,6 +89,7 @@ static void round_trip(const struct mr_trace_span *spans, uint32_t count)
 static struct mr_trace_span span_at(uint32_t index, uint64_t ns)
 {
     return (struct mr_trace_span){.index = index,
+        .last_input = index,
         .attempt = 1,
         .op = MR_STR("inc"),
         .worker = MR_STR("worker-0-0"),
@@ -154,6 +156,8 @@ static void times_of_all_64_bits_come_back(void **state)
         spans[i].slot = i % 3 ? 0 : UINT32_MAX;
         spans[i].held = i % 5 ? 0 : UINT32_MAX;
         if (i % 11 == 0) spans[i].index = i % 2 ? 0 : UINT32_MAX;
+        spans[i].last_input = i % 3 ? spans[i].index : (uint32_t)mr_rng_next(&r);
+        if (i % 7 == 0) spans[i].last_input = i % 2 ? 0 : UINT32_MAX;
     }
     round_trip(spans, 512);
 }
@@ -165,6 +169,31 @@ static void what_was_not_reached_is_not_there(void **state)
     s[1].ready = s[1].sent = s[1].started = s[1].finished = s[1].cpu_ns = 0;
     s[1].outcome = 4;
     round_trip(s, 3);
+}
+
+/* A chain and tasks without inputs cost no byte for their last input: its distance stays the same.
+ */
+static void last_inputs_come_back(void **state)
+{
+    (void)state;
+    static const uint32_t last[] = {0, 0, 1, 2, 3, 5, 6, 3, 900, UINT32_MAX, 10};
+    struct mr_trace_span s[MR_ARRAY_LEN(last)];
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(last); i++) {
+        s[i] = span_at(i, 5000000);
+        s[i].last_input = last[i];
+    }
+    round_trip(s, MR_ARRAY_LEN(last));
+    size_t bytes[2];
+    for (uint32_t is_chain = 0; is_chain < 2; is_chain++) {
+        mr_trace_encoder_begin(encoder, (mr_job_id){8});
+        for (uint32_t i = 1; i < 1001; i++) {
+            struct mr_trace_span x = span_at(i, 5000000);
+            x.last_input = i - is_chain;
+            assert_int_equal(mr_trace_encoder_add(encoder, &x), MR_OK);
+        }
+        bytes[is_chain] = mr_trace_encoder_bytes(encoder);
+    }
+    assert_true(bytes[1] <= bytes[0] + 3);
 }
 
 static void sizes_of_values_come_back(void **state)
@@ -220,7 +249,7 @@ static void a_block_takes_only_so_many_names(void **state)
     int err = MR_OK;
     uint32_t n = 0;
     for (; !err && n < 100000; n++) {
-        s.worker_id = s.index = n;
+        s.worker_id = s.index = s.last_input = n;
         err = mr_trace_encoder_add(encoder, &s);
     }
     assert_int_equal(err, MR_ELIMIT);
@@ -242,7 +271,7 @@ static void small_tasks_cost_few_bytes(void **state)
         clock[i] = s.ready + 100000 + i * 777;
     for (uint32_t i = 0; i < 16000; i++) {
         uint32_t worker = i / 16 % 4;
-        s.index = i;
+        s.index = s.last_input = i;
         s.worker_id = worker;
         s.started = clock[worker] + 60 + mr_rng_below(&r, 200);
         s.finished = s.started + 200 + mr_rng_below(&r, 400);
@@ -327,8 +356,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {T(one_span_comes_back),
         T(clocks_that_go_backwards_come_back), T(times_of_all_64_bits_come_back),
-        T(what_was_not_reached_is_not_there), T(sizes_of_values_come_back),
-        T(a_block_of_version_0_1_is_read), T(an_encoder_begins_anew),
+        T(what_was_not_reached_is_not_there), T(last_inputs_come_back),
+        T(sizes_of_values_come_back), T(a_block_of_version_0_1_is_read), T(an_encoder_begins_anew),
         T(a_block_takes_only_so_many_names), T(small_tasks_cost_few_bytes),
         T(large_tasks_cost_thirty_bytes_at_most),
         T(every_cut_and_most_changes_are_refused_or_harmless)};

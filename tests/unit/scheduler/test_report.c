@@ -387,6 +387,60 @@ static void a_task_that_asks_for_a_resource_was_held(void **state)
     assert_int_equal(span_of(r, job, "b", 1).held, MR_SCHED_HELD_RESTRICTED);
 }
 
+/* Worker "a" lacks the operator, and the only worker that has it is full. */
+static void a_task_whose_operator_few_workers_have_was_held(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 4, .ops = "g"};
+    const struct rig_spec one = {.name = "one", .slots = 1, .ops = "f g"};
+    (void)rig_join(r, &a);
+    struct rig_worker w = rig_join(r, &one);
+    rig_done(r, w, wide(r, 1), "t0"); /* now the core knows the operator's run time */
+    uint64_t job = wide(r, 90);
+    for (int i = 0; i < 90; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "t%d", i);
+        rig_turn(r);
+        rig_done(r, w, job, key);
+    }
+    assert_int_equal(span_of(r, job, "t0", 1).held, MR_SCHED_HELD_NOT);
+    assert_int_equal(span_of(r, job, "t89", 1).held, MR_SCHED_HELD_RESTRICTED);
+}
+
+static uint32_t last_of(struct rig *r, uint64_t job, const char *key)
+{
+    return span_of(r, job, key, 1).last_input;
+}
+
+/* Task "c" needs "a" and "b"; task "d" needs "c". */
+static void a_span_names_the_input_that_came_last(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 4};
+    struct rig_worker w = rig_join(r, &spec);
+    static const char text[] = "{\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1]},"
+                               "\"b\":{\"op\":\"f\",\"args\":[2]},"
+                               "\"c\":{\"op\":\"f\",\"args\":[{\"ref\":\"a\"},{\"ref\":\"b\"}]},"
+                               "\"d\":{\"op\":\"f\",\"args\":[{\"ref\":\"c\"}]}}}";
+    static const char *const orders[][2] = {{"a", "b"}, {"b", "a"}};
+    for (int i = 0; i < 2; i++) {
+        uint64_t job = rig_submit(r, text);
+        rig_turn(r);
+        rig_done(r, w, job, orders[i][0]);
+        rig_done(r, w, job, orders[i][1]);
+        rig_turn(r);
+        rig_done(r, w, job, "c");
+        rig_turn(r);
+        rig_done(r, w, job, "d");
+        assert_int_equal(last_of(r, job, "a"), rig_index(r, job, "a"));
+        assert_int_equal(last_of(r, job, "b"), rig_index(r, job, "b"));
+        assert_int_equal(last_of(r, job, "c"), rig_index(r, job, orders[i][1]));
+        assert_int_equal(last_of(r, job, "d"), rig_index(r, job, "c"));
+    }
+}
+
 /* Clocks of two machines begin at their boots. A worker of the scheduler's machine has its clock.
  */
 static void the_clock_of_the_same_machine_needs_no_conversion(void **state)
@@ -454,6 +508,8 @@ int main(void)
         RIG_TEST(a_span_has_the_bytes_of_its_value),
         RIG_TEST(a_span_has_the_parts_of_its_time),
         RIG_TEST(a_task_that_asks_for_a_resource_was_held),
+        RIG_TEST(a_task_whose_operator_few_workers_have_was_held),
+        RIG_TEST(a_span_names_the_input_that_came_last),
         RIG_TEST(the_clock_of_the_same_machine_needs_no_conversion),
         RIG_TEST(the_slots_of_an_ended_job_are_those_that_it_had),
     };

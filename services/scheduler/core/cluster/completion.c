@@ -11,6 +11,7 @@
 #include "services/scheduler/core/index/retry_rings.h"
 #include "services/scheduler/core/place/memory_order.h"
 #include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/place.h"
 #include "services/scheduler/core/state/batch.h"
 #include "services/scheduler/core/state/emit.h"
 #include "services/scheduler/core/state/failure.h"
@@ -40,11 +41,13 @@ struct row { /* one row of Completed (session.proto) */
 };
 
 /* Returns why the task waited after it was ready. A task with demands waits for the workers that
- * meet them. Quarantined tasks run alone. Tasks that had too little memory wait for more. */
+ * meet them, and a task whose operator some workers lack waits for the other workers. Quarantined
+ * tasks run alone. Tasks that had too little memory wait for more. */
 static enum mr_sched_held held_of(const struct mr_sched *s, const struct task *t)
 {
     bool has_demands = t->class >= s->config.ops_max || t->flags & (T_LONG | T_QUARANTINED);
-    if (has_demands) return MR_SCHED_HELD_RESTRICTED;
+    if (has_demands || (t->was_held && !mr_sched__all_may_run(s, t)))
+        return MR_SCHED_HELD_RESTRICTED;
     return t->was_held || t->oom_retries ? MR_SCHED_HELD_MEMORY : MR_SCHED_HELD_NOT;
 }
 
@@ -74,7 +77,8 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
         .accounted = s->now,
         .slot = column(r->c->slot, r->at)};
     bool is_last = t->attempt == r->attempt;
-    if (is_last && t->state != MR_TASK_WAITING) p->ready = t->ready_at;
+    p->last_input = r->index;
+    if (is_last) mr_sched__span_ready(s, t, p);
     if (is_last) p->sent = sent_at(s, t, 0);
     if (!r->c->started_ns || !r->c->duration_ns) return;
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];

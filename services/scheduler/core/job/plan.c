@@ -265,7 +265,7 @@ void mr_sched__plan(struct mr_sched *s, uint32_t job)
         /* a task that shares another job's value waits for it as for one more input */
         t->waiting += (t->flags & T_SHARED) != 0;
         t->unsent = t->waiting;
-        if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);
+        if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i, j->base + i);
     }
     j->targets_left = 0;
     for (uint32_t i = 0; i < j->graph->targets_count; i++)

@@ -107,7 +107,8 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
     if (t->state != MR_TASK_READY) return true;
     mr_sched__park(s, task);
     /* a task of an operator of unknown run time waits for the first result; any other that waits
-     * here, while workers have room in their queues, waits for memory */
+     * here, while workers have room in their queues, waits for memory, or for a worker that has the
+     * operator */
     t->was_held = s->ops[s->classes[t->class].op].estimate_ns != 0;
     return true;
 }

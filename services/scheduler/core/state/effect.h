@@ -80,6 +80,9 @@ struct mr_sched_span {
     uint32_t worker;
     uint32_t slot;
     uint32_t outcome;
+    /* index of the input whose value came last; `index`: the task waited for none, or it is not
+     * known */
+    uint32_t last_input;
     mr_time ready, sent, started, finished, accounted;
     mr_time received; /* when the worker received the task; the shell knows it, not the core */
     /* when the last input came to the worker; 0: the inputs came with the task, or the worker made

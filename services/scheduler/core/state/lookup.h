@@ -43,6 +43,22 @@ static inline mr_time sent_at(const struct mr_sched *s, const struct task *t, mr
     return until && at > until + round / 2 && at > round ? at - round : at;
 }
 
+#define READY_US_MASK (((uint64_t)1 << 40) - 1)
+
+/* Returns the present time as a value of task.ready_us, never 0, which means "never ready". */
+static inline uint64_t ready_us(const struct mr_sched *s)
+{
+    return MR_MAX(s->now / MR_US & READY_US_MASK, 1u);
+}
+
+/* Returns the time when a READY, RUNNING or DONE task became ready; 0: it was never ready. The task
+ * keeps only the low 40 bits of that time in microseconds, which wrap after 12 days. */
+static inline mr_time ready_at(const struct mr_sched *s, const struct task *t)
+{
+    mr_time now = s->now / MR_US;
+    return t->ready_us ? (now - ((now - t->ready_us) & READY_US_MASK)) * MR_US : 0;
+}
+
 static inline bool is_unfinished(const struct task *t)
 {
     return t->state >= MR_TASK_WAITING && t->state <= MR_TASK_RUNNING;

@@ -22,6 +22,14 @@ void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time
     f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
 }
 
+void mr_sched__span_ready(const struct mr_sched *s, const struct task *t, struct mr_sched_span *p)
+{
+    p->last_input = p->index;
+    if (t->state == MR_TASK_WAITING || !t->ready_us) return;
+    p->ready = ready_at(s, t);
+    p->last_input = t->last_input;
+}
+
 /* Emits the span of a task whose worker was lost. Its start is the time that the worker reported,
  * or else when the task was ready and sent. Its end is the time when the worker was last heard. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
@@ -37,8 +45,8 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
         .op = s->classes[t->class].op,
         .worker = t->worker,
         .outcome = MR_OUTCOME_LOST,
-        .ready = t->state == MR_TASK_WAITING ? 0 : t->ready_at,
         .accounted = s->now};
+    mr_sched__span_ready(s, t, p);
     p->sent = sent_at(s, t, began);
     p->started = began ? began : MR_MAX(p->ready, p->sent);
     p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));

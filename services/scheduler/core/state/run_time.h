@@ -5,6 +5,8 @@
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
+/* Sets when the span's task became ready, and which input it waited for last. */
+void mr_sched__span_ready(const struct mr_sched *s, const struct task *t, struct mr_sched_span *p);
 /* Emits the span of a task that ran on a worker that is lost. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task);
 /* Returns the scheduler's clock minus the worker's. */

@@ -75,7 +75,13 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
             uint32_t waiting; /* inputs without a value */
             uint32_t unsent;  /* inputs that have no value and were not sent */
         };
-        mr_time ready_at; /* while READY, RUNNING or DONE; 0: the task was never ready */
+        struct { /* while READY, RUNNING or DONE */
+            /* when the task became ready, in microseconds, the low 40 bits: see ready_at; 0: the
+             * task was never ready */
+            uint64_t ready_us : 40;
+            /* index of the input whose value came last; the task's own index: it waited for none */
+            uint64_t last_input : 24;
+        };
     };
     /* references to the task: from dependents, and from tasks of other jobs that share its value */
     uint32_t consumers;
@@ -96,9 +102,11 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint16_t probations : 2;  /* times that the task entered quarantine anew; at most 3 */
     uint16_t oom_retries : 2; /* attempts that had too little memory */
     uint16_t class;
-    uint8_t state : 4;    /* enum mr_task_state */
-    uint8_t kills : 2;    /* crashes of workers that this task is blamed for: place/quarantine.c */
-    uint8_t was_held : 1; /* the task was held back for memory since it is ready */
+    uint8_t state : 4; /* enum mr_task_state */
+    uint8_t kills : 2; /* crashes of workers that this task is blamed for: place/quarantine.c */
+    /* since the task is ready, it was held back: for memory, or for a worker that has its operator
+     */
+    uint8_t was_held : 1;
     /* the task is RELEASED without a value, because the tasks that needed it failed */
     uint8_t is_abandoned : 1;
     uint8_t refs : 2;      /* enum ref */
@@ -109,6 +117,7 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint8_t is_coming : 1; /* the task is counted in `coming` of its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "memory of a task");
+_Static_assert(MR_TASKS_MAX <= 1 << 24, "last_input has room");
 
 enum value_kind { V_FREE, V_SMALL, V_BLOCKS, V_AWAY, V_OBJECT };
 enum {

@@ -120,7 +120,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
     if (never != NONE)
         fail_without(s, task, never);
     else if (!t->waiting)
-        mr_sched__task_inputs_done(s, task);
+        mr_sched__task_inputs_done(s, task, task);
 }
 
 /* True: something still needs the task's value. False: an earlier step of the walk has failed the

@@ -228,7 +228,7 @@ static void finish(struct mr_sched *s, uint32_t job, uint32_t loop)
         t->waiting = u && !is_done(u);
         t->unsent = t->waiting && !(u->flags & T_SENT);
         if (!t->waiting)
-            mr_sched__task_inputs_done(s, exit);
+            mr_sched__task_inputs_done(s, exit, n ? j->base + in[0] : exit);
         else
             mr_sched__task_requeue(s, exit);
     }

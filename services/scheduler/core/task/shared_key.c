@@ -203,7 +203,7 @@ static void part(struct mr_sched *s, uint32_t task)
     take_name(s, task);
     t->waiting--;
     t->unsent--;
-    if (!t->waiting) mr_sched__task_inputs_done(s, task);
+    if (!t->waiting) mr_sched__task_inputs_done(s, task, task);
 }
 
 static bool is_away(const struct mr_sched *s, uint32_t source)

@@ -64,7 +64,7 @@ void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state t
     if (t->state != MR_TASK_NONE) j->counts[t->state]--;
     j->counts[to]++;
     j->flags |= J_DIRTY;
-    if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
+    if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_us = 0;
     t->state = to & 15;
     if (t->is_coming) mr_sched__store_coming(s, task, 0);
     j->abandoned -= t->is_abandoned;
@@ -265,11 +265,13 @@ void mr_sched__task_requeue(struct mr_sched *s, uint32_t task)
 }
 
 /* Called when all inputs of a waiting task have values: the task runs if it was sent, else it
- * becomes ready. */
-void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
+ * becomes ready. `last`: the input whose value came last, or the task itself if it waited for none.
+ */
+void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task, uint32_t last)
 {
     struct task *t = &s->tasks[task];
-    t->ready_at = s->now;
+    t->ready_us = ready_us(s) & READY_US_MASK;
+    t->last_input = index_of(s, last) & (MR_TASKS_MAX - 1);
     t->was_held = false;
     mr_assert(t->state == MR_TASK_WAITING);
     mr_sched__task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
@@ -292,7 +294,7 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
         if (!was_covered) u->unsent--;
         if (u->flags & T_SENT && u->worker != keeper) mr_sched__send_value(s, task, u->worker);
         if (!u->waiting)
-            mr_sched__task_inputs_done(s, du);
+            mr_sched__task_inputs_done(s, du, task);
         else
             queue_ahead(s, du, AHEAD_LOOKS_MAX);
     }

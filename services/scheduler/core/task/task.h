@@ -16,7 +16,7 @@ void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task);
 /* Called after mr_sched__task_unsend: queues the task again, unless its job was stopped. A task
  * that still waits for inputs is queued only if it may be sent before they exist. */
 void mr_sched__task_requeue(struct mr_sched *s, uint32_t task);
-void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task);
+void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task, uint32_t last);
 /* Called when the task's row in `values` is filled. `by_worker`: the worker that completed the
  * task's last attempt just now, or NONE. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);
