@@ -284,6 +284,7 @@ static const struct mr_ws_field register_fields[] = {
     PART_IF(19, suspects, suspects, has_suspects, refs_type),
     ONE(TEXT, 20, address, address),
     ONE(FIXED64, 21, scheduler, scheduler),
+    ONE(U64, 22, began_ns, began_ns),
 };
 static const struct mr_ws_type register_type = TYPE("Register", mr_ws_register, register_fields);
 

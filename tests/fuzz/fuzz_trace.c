@@ -4,6 +4,7 @@
  * the whole block. */
 #include "base/alloc.h"
 #include "store/meta/trace/codec.h"
+#include "store/meta/trace/events.h"
 
 #include <string.h>
 
@@ -55,6 +56,15 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     on_again(seen, s);
 }
 
+static void on_event(void *ctx, const struct mr_trace_event *e)
+{
+    char touched = 0;
+    for (size_t i = 0; i < e->name.n; i++)
+        touched ^= e->name.p[i];
+    *(volatile char *)&touched = touched;
+    (void)ctx;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (!n || n > (1 << 16)) return 0;
@@ -78,6 +88,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     mr_trace_encoder_begin(seen.encoder, (mr_job_id){1});
     (void)mr_trace_block_read(mr_str_of(block, block_bytes), &head);
     (void)mr_trace_decode(mr_str_of(block, block_bytes), on_span, &seen);
+    if (block_bytes >= HEAD_BYTES) {
+        const uint32_t kind = 2; /* a block of events */
+        memcpy(block + 4, &kind, sizeof kind);
+        (void)mr_trace_events_decode(mr_str_of(block, block_bytes), on_event, NULL);
+    }
     if (seen.count) {
         struct seen again = {0};
         struct mr_str whole = mr_trace_encoder_end(seen.encoder);

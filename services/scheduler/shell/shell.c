@@ -32,6 +32,13 @@
 #define INBOX_TIMEOUT (60 * MR_SECOND)
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
 
+static void joined(struct mr_shell *sh, uint32_t slot)
+{
+    struct mr_session_facts facts = {0};
+    (void)mr_sessions_facts(sh, slot, &facts);
+    mr_trace_worker(sh, slot, facts.began);
+}
+
 static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
 {
     struct mr_str text = mr_str_of(sh->fx.text.p + n->text_at, n->text_bytes);
@@ -39,6 +46,7 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     switch (n->type) {
     case MR_NOTE_REPLY:
         if (n->index) mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
+        if (n->index) mr_trace_job_accepted(sh, n->job, mr_submit_client(sh, n->ticket));
         mr_submit_reply(sh, n, text);
         break;
     case MR_NOTE_JOB_STATE:
@@ -61,12 +69,16 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
         mr_logs_forget(sh, n->job);
         break;
     case MR_NOTE_WORKER_JOINED:
-        mr_trace_worker(sh, n->slot);
+        mr_cluster_watch_dirty(sh);
+        mr_sessions_note(sh, n, text);
+        joined(sh, n->slot);
+        break;
+    case MR_NOTE_WORKER_CLOSE:
+        mr_trace_worker_gone(sh, n->slot, n->incarnation);
         mr_cluster_watch_dirty(sh);
         mr_sessions_note(sh, n, text);
         break;
     case MR_NOTE_WORKER_REFUSED:
-    case MR_NOTE_WORKER_CLOSE:
     case MR_NOTE_STORE_JOINED:
     case MR_NOTE_STORE_LOST:
         mr_cluster_watch_dirty(sh);

@@ -377,6 +377,12 @@ static void reply_changed(struct mr_shell *sh, struct mr_rpc_call *call, const s
         mr_shell_fail(call, MR_ENOENT, "the job was forgotten meanwhile");
 }
 
+struct mr_str mr_submit_client(struct mr_shell *sh, uint64_t ticket)
+{
+    struct mr_rpc_call *call = NULL;
+    return submission_of(sh, ticket, &call) ? mr_rpc_auth_caller(sh->auth, call) : MR_STR("");
+}
+
 void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text)
 {
     struct mr_rpc_call *call = NULL;

@@ -6,6 +6,9 @@
 #include "services/scheduler/submit/parser.h"
 
 void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
+/* Returns the name of the caller whose submission has this ticket, lent until the next call; "":
+ * the call has ended. */
+struct mr_str mr_submit_client(struct mr_shell *sh, uint64_t ticket);
 void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done);
 
 /* mr_submit_tick fails the calls whose body arrives too slowly and those whose reply comes too

@@ -13,6 +13,7 @@
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
+#define CHANGES_BYTES_MAX ((size_t)16 << 20)
 /* limit of open questions: each has a copy of the spans that are not written yet */
 #define ASKS_MAX 64
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
@@ -40,8 +41,9 @@ struct mr_trace {
     uint32_t ops_told;
     /* struct lost each: numbers of dropped spans that the writer does not know yet */
     struct mr_buf lost;
-    /* struct mr_trace_message each: ends of jobs; the writer gets them after the pending spans */
-    struct mr_buf job_ends;
+    /* struct mr_trace_message each: beginnings and ends of jobs, and events; the writer gets them
+     * after the pending spans */
+    struct mr_buf changes;
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;
     uint64_t ticket;
@@ -53,6 +55,42 @@ static void jobs_of(const struct mr_sched *core, struct mr_buf *out)
         mr_buf_add(out, &j, sizeof j);
 }
 
+/* Queues a message for the next tick. Sent at once, the messages of a stream of tiny jobs would
+ * wake the writer for each job, and each would be a write to Redis. */
+static void change_add(struct mr_shell *sh, const struct mr_trace_message *m)
+{
+    struct mr_trace *t = sh->trace;
+    if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
+    if (t->changes.n + sizeof *m > CHANGES_BYTES_MAX)
+        mr_release(m->p);
+    else
+        mr_buf_add(&t->changes, m, sizeof *m);
+}
+
+static void event_add(struct mr_shell *sh, const struct mr_trace_event *e, struct mr_str name)
+{
+    struct mr_trace_event_copy *copy = mr_alloc(sizeof *copy + name.n + 1);
+    copy->event = *e;
+    if (name.n) memcpy(copy->name, name.p, name.n);
+    change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_EVENT, .p = copy});
+}
+
+static void accepted_add(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, uint64_t at, struct mr_str client)
+{
+    const struct mr_trace_event e = {
+        .kind = MR_TRACE_EVENT_ACCEPTED, .at = at, .since = info->created_wall_ns, .job = info->id};
+    event_add(sh, &e, client);
+}
+
+/* Reports a job of the journal. It was accepted before this process began. */
+static void job_restored(struct mr_shell *sh, mr_job_id job)
+{
+    struct mr_sched_job_info info;
+    if (!mr_sched_job(sh->core, job, &info) || mr_job_is_over(info.state)) return;
+    accepted_add(sh, &info, info.created_wall_ns, MR_STR(""));
+}
+
 int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
 {
     const struct mr_scheduler_options *o = &sh->options;
@@ -60,7 +98,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_trace *t = mr_alloc(sizeof *t);
     sh->trace = t;
     mr_buf_init(&t->lost, (size_t)1 << 20);
-    mr_buf_init(&t->job_ends, (size_t)16 << 20);
+    mr_buf_init(&t->changes, CHANGES_BYTES_MAX);
     mr_buf_init(&jobs, (size_t)64 << 20);
     if (o->dir) t->dir = mr_format("%s/trace", o->dir);
     const struct mr_trace_source_config source = {
@@ -79,6 +117,9 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
         .jobs_count = jobs.n / sizeof(mr_job_id)};
     if (!err) err = mr_trace_writer_open(&log, t->reader, &t->writer, e);
     if (!err) t->inbox = mr_trace_writer_inbox(t->writer);
+    const mr_job_id *known = (const void *)jobs.p;
+    for (size_t i = 0; !err && i < jobs.n / sizeof *known; i++)
+        job_restored(sh, known[i]);
     mr_buf_fini(&jobs);
     return err;
 }
@@ -136,13 +177,13 @@ static void spans_give(struct mr_trace *t)
 
 static void pending_give(struct mr_trace *t)
 {
-    const struct mr_trace_message *ends = (const void *)t->job_ends.p;
+    const struct mr_trace_message *changes = (const void *)t->changes.p;
     if (t->lost.n) lost_tell(t);
     if (t->pending && t->pending->n) spans_give(t);
     size_t told = 0;
-    while (told < t->job_ends.n / sizeof *ends && !mr_inbox_push(t->inbox, &ends[told]))
+    while (told < t->changes.n / sizeof *changes && !mr_inbox_push(t->inbox, &changes[told]))
         told++;
-    buf_skip(&t->job_ends, told * sizeof *ends); /* the other messages go at the next tick */
+    buf_skip(&t->changes, told * sizeof *changes); /* the other messages go at the next tick */
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)
@@ -175,7 +216,7 @@ void mr_trace_add(struct mr_shell *sh)
     struct mr_trace *t = sh->trace;
     if (!in->n) return;
     struct mr_buf *b = pending_of(t);
-    if (!b->n && !t->job_ends.n) t->pending_since = mr_clock_now();
+    if (!b->n && !t->changes.n) t->pending_since = mr_clock_now();
     if (b->n + in->n > PENDING_BYTES_MAX)
         count_lost(t, in);
     else
@@ -189,8 +230,8 @@ mr_time mr_trace_deadline(const struct mr_shell *sh)
 {
     const struct mr_trace *t = sh->trace;
     bool some = t->pending && t->pending->n;
-    return some || t->lost.n || t->job_ends.n ? mr_time_after(t->pending_since, PENDING_AGE)
-                                              : MR_NEVER;
+    return some || t->lost.n || t->changes.n ? mr_time_after(t->pending_since, PENDING_AGE)
+                                             : MR_NEVER;
 }
 
 void mr_trace_tick(struct mr_shell *sh, mr_time now)
@@ -203,7 +244,7 @@ void mr_trace_tick(struct mr_shell *sh, mr_time now)
     t->pending_since = now;
 }
 
-void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began)
 {
     struct mr_sched_worker_info info;
     struct mr_trace *t = sh->trace;
@@ -213,28 +254,44 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     struct mr_trace_message m = {
         .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
+    struct mr_trace_event e = {.kind = MR_TRACE_EVENT_JOINED,
+        .at = mr_clock_wall(),
+        .incarnation = info.incarnation,
+        .slots = info.slots};
+    uint64_t wall = mr_clock_wall() - mr_clock_now();
+    if (began) e.since = began + (uint64_t)mr_sched_clock_offset(sh->core, slot) + wall;
+    event_add(sh, &e, info.name);
 }
 
-/* Queues the end of a job for the next tick. Sent at once, the ends of a stream of tiny jobs would
- * wake the writer for each job, and each would be a write to Redis. */
-static void job_end_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
+void mr_trace_job_accepted(struct mr_shell *sh, mr_job_id job, struct mr_str client)
 {
-    struct mr_trace *t = sh->trace;
-    const struct mr_trace_message m = {.kind = kind, .job = job};
-    if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
-    mr_buf_add(&t->job_ends, &m, sizeof m);
+    struct mr_sched_job_info info;
+    if (mr_sched_job(sh->core, job, &info)) accepted_add(sh, &info, mr_clock_wall(), client);
 }
 
 void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_sched_job_info info;
-    if (mr_sched_job(sh->core, job, &info) && mr_job_is_over(info.state))
-        job_end_add(sh, MR_TRACE_ENDED, job);
+    if (!mr_sched_job(sh->core, job, &info) || !mr_job_is_over(info.state)) return;
+    const struct mr_trace_event e = {
+        .kind = MR_TRACE_EVENT_OVER, .at = info.finished_wall_ns, .job = job};
+    event_add(sh, &e, MR_STR(""));
+    change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_ENDED, .job = job});
 }
 
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job)
 {
-    job_end_add(sh, MR_TRACE_FORGET, job);
+    change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_FORGET, .job = job});
+}
+
+void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnation)
+{
+    struct mr_sched_worker_info info;
+    struct mr_str name = {0};
+    if (mr_sched_worker(sh->core, slot, &info) && info.incarnation == incarnation) name = info.name;
+    const struct mr_trace_event e = {
+        .kind = MR_TRACE_EVENT_GONE, .at = mr_clock_wall(), .incarnation = incarnation};
+    event_add(sh, &e, name);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -421,8 +478,11 @@ void mr_trace_close(struct mr_trace **tp)
     mr_trace_reader_close(&t->reader);
     if (t->pending) mr_buf_fini(t->pending);
     mr_release(t->pending);
+    const struct mr_trace_message *changes = (const void *)t->changes.p;
+    for (size_t i = 0; i < t->changes.n / sizeof *changes; i++)
+        mr_release(changes[i].p);
     mr_buf_fini(&t->lost);
-    mr_buf_fini(&t->job_ends);
+    mr_buf_fini(&t->changes);
     mr_release(t->dir);
     mr_release(t);
 }

@@ -18,8 +18,12 @@ void mr_trace_add(struct mr_shell *sh);
 /* Called when the job has changed: if it has ended, its spans are written. */
 void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job);
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
-/* Called when a worker gets a slot: later spans with the slot belong to this worker. */
-void mr_trace_worker(struct mr_shell *sh, uint32_t slot);
+/* Called when the journal has the record of a new job. `client`: the name of its client. */
+void mr_trace_job_accepted(struct mr_shell *sh, mr_job_id job, struct mr_str client);
+/* Called when a worker gets a slot: later spans with the slot belong to this worker. `began`: when
+ * its process began, by the worker's clock; 0: not known. */
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began);
+void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnation);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 

@@ -10,6 +10,7 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "host/thread.h"
+#include "services/scheduler/telemetry/trace_events.h"
 
 #define MESSAGES_MAX 8192
 #define SPENT_MAX 8
@@ -34,6 +35,7 @@ struct mr_trace_writer {
     struct mr_inbox *spent;
     struct mr_thread *thread;
     struct mr_trace_log *log;
+    struct mr_trace_events *events;
     struct mr_trace_reader *reader;
     struct names workers, ops;
     struct open_block *open;
@@ -211,6 +213,14 @@ static void forget(struct mr_trace_writer *w, mr_job_id job)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time now)
+{
+    struct mr_trace_event_copy *e = m->p;
+    e->event.name = mr_str(e->name);
+    mr_trace_events_take(w->events, now, &e->event);
+    mr_release(e);
+}
+
 static void ask(struct mr_trace_writer *w, struct mr_trace_question *q)
 {
     close_block(w, q->ask.job, true);
@@ -226,6 +236,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
         if (name_set(&w->workers, (uint32_t)m->a, m->p)) write_due(w, MR_NEVER);
         break;
     case MR_TRACE_OP: (void)name_set(&w->ops, (uint32_t)m->a, m->p); break;
+    case MR_TRACE_EVENT: event(w, m, now); break;
     case MR_TRACE_LOST: mr_trace_log_lose(w->log, m->job, m->a); break;
     case MR_TRACE_ENDED: close_block(w, m->job, true); break;
     case MR_TRACE_FORGET: forget(w, m->job); break;
@@ -233,6 +244,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
     case MR_TRACE_NEWS: mr_trace_log_hear(w->log, now, m->news); break;
     case MR_TRACE_STOP:
         write_due(w, MR_NEVER);
+        mr_trace_events_flush(w->events);
         w->stop_at = mr_time_after(now, STOP_TIMEOUT);
         break;
     }
@@ -241,6 +253,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
 static mr_time deadline(const struct mr_trace_writer *w)
 {
     mr_time t = MR_MIN(mr_trace_log_deadline(w->log), w->stop_at);
+    t = MR_MIN(t, mr_trace_events_deadline(w->events));
     for (uint32_t i = 0; i < w->open_count; i++)
         t = MR_MIN(t, w->open[i].due);
     return t;
@@ -257,6 +270,7 @@ static void run(void *ctx)
         for (size_t i = 0; i < n; i++)
             hear(w, &batch[i], now);
         write_due(w, now);
+        mr_trace_events_tick(w->events, now);
         mr_trace_log_tick(w->log, now);
         if (w->stop_at != MR_NEVER && (mr_trace_log_is_idle(w->log) || now >= w->stop_at)) return;
     }
@@ -290,6 +304,7 @@ int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_tra
     c.ctx = w;
     int err = mr_trace_log_open(&c, &w->log, e);
     if (err) return err;
+    w->events = mr_trace_events_new(w->log, mr_clock_wall());
     w->thread = mr_thread_start("trace-write", run, w);
     *out = MR_STEAL(w);
     return MR_OK;
@@ -304,7 +319,8 @@ static void message_free(struct mr_trace_message *m)
         mr_release(m->p);
         break;
     case MR_TRACE_WORKER:
-    case MR_TRACE_OP: mr_release(m->p); break;
+    case MR_TRACE_OP:
+    case MR_TRACE_EVENT: mr_release(m->p); break;
     case MR_TRACE_ASK: mr_trace_question_free(&q); break;
     case MR_TRACE_NEWS: mr_trace_news_fini(&m->news); break;
     case MR_TRACE_LOST:
@@ -323,6 +339,7 @@ void mr_trace_writer_close(struct mr_trace_writer **wp)
     if (w->thread) (void)mr_inbox_push_wait(w->inbox, &stop, MR_NEVER);
     mr_thread_join(&w->thread);
     mr_inbox_close(w->inbox);
+    mr_trace_events_free(&w->events);
     mr_trace_log_close(&w->log);
     struct mr_trace_message m;
     struct mr_buf *b = NULL;

@@ -27,6 +27,7 @@ struct mr_worker_identity {
      * crashed */
     bool knows_suspects;
     uint32_t pid;
+    mr_time began; /* when the process began */
 };
 
 /* Fills the fields of the process. The arena keeps the table of operators. */

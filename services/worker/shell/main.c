@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"
+#include "host/clock.h"
 #include "host/os/log.h"
 #include "host/os/machine.h"
 #include "host/os/signal.h"
@@ -233,6 +234,7 @@ static int run(const struct config *c, struct mr_worker_options *o, struct mr_si
 
 int main(int argc, char **argv)
 {
+    mr_time began = mr_clock_now();
     struct config c = {0};
     struct mr_error e = {0};
     struct mr_ws_resource resources[MR_RESOURCES_MAX];
@@ -269,6 +271,7 @@ int main(int argc, char **argv)
         .name = c.name,
         .node = c.node,
         .dir = c.dir,
+        .began = began,
         .auth = auth,
         .peers = peers,
         .listen = c.listen.items,

@@ -149,6 +149,7 @@ static void identity_fill(struct mr_worker_shell *sh, const struct mr_worker_opt
     id->ops = o->registry;
     id->builtin = o->builtin;
     id->pid = (uint32_t)getpid();
+    id->began = o->began;
 }
 
 static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options *o)

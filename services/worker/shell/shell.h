@@ -42,6 +42,7 @@ struct mr_worker_options {
     const char *name;
     const char *node;
     const char *dir;                /* NULL: no crash record */
+    mr_time began;                  /* when the process began */
     const struct mr_rpc_auth *auth; /* outlives the shell */
     struct mr_peer_rules peers;
     const char *const *listen;

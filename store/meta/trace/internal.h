@@ -49,7 +49,8 @@
 #define MAGIC_2 0x3272746du
 /* The characters "mtr1": blocks of version 1, which are read and never written. */
 #define MAGIC_1 0x3172746du
-#define KIND_SPANS 1      /* a reader skips blocks of any other kind */
+#define KIND_SPANS 1
+#define KIND_EVENTS 2     /* events.h; a reader of spans skips blocks of any other kind */
 #define NUMBERS_MAX 4096u /* limit of the lanes, workers and operators of one block */
 #define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 3 + 22 * 10)
 #define SPAN_BYTES_MIN 2

@@ -14,6 +14,7 @@
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
 #include "store/meta/scripts.h"
+#include "store/meta/trace/events.h"
 #include "store/meta/trace/jobs.h"
 
 #include <inttypes.h>
@@ -61,6 +62,7 @@ struct mr_trace_log {
 
 static bool is_alive(const struct mr_trace_log *l, mr_job_id id)
 {
+    if (mr_trace_is_segment(id)) return true;
     for (size_t low = 0, high = l->alive_count; low < high;) {
         size_t mid = low + (high - low) / 2;
         if (l->alive[mid].v == id.v) return true;
@@ -471,24 +473,41 @@ void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
     pump(l);
 }
 
-void mr_trace_log_view(const struct mr_trace_log *l, mr_job_id job, struct mr_trace_view *out)
+static void view(const struct mr_trace_log *l, mr_job_id job, bool all, struct mr_trace_view *out)
 {
     mr_trace_view_init(out, job);
     out->epoch = l->config.epoch;
     out->number = l->number;
     const struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
-    if (!j) return;
-    out->spans = j->counts.spans;
+    if (j) out->spans = j->counts.spans;
     MR_LIST_EACH(node, &l->entries)
     {
         const struct entry *e = MR_LIST_ITEM(node, struct entry, node);
         uint32_t n = (uint32_t)e->n;
-        if (!n || e->job.v != job.v) continue;
+        if (!n || (!all && e->job.v != job.v)) continue;
         out->number = MR_MIN(out->number, e->number);
         if (e->what == 'c') continue; /* the block was dropped and has been counted as lost */
         mr_buf_add(&out->blocks, &n, sizeof n);
         mr_buf_add(&out->blocks, e->bytes, n);
     }
+}
+
+void mr_trace_log_view(const struct mr_trace_log *l, mr_job_id job, struct mr_trace_view *out)
+{
+    view(l, job, false, out);
+}
+
+void mr_trace_log_view_all(const struct mr_trace_log *l, mr_job_id job, struct mr_trace_view *out)
+{
+    view(l, job, true, out);
+}
+
+uint32_t mr_trace_log_segments(const struct mr_trace_log *l, mr_job_id *out, uint32_t max)
+{
+    uint32_t n = 0; /* the table is sorted by id, so the segments come first */
+    for (; n < l->jobs.count && mr_trace_is_segment(l->jobs.items[n].id); n++)
+        if (n < max) out[n] = l->jobs.items[n].id;
+    return n;
 }
 
 void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job)

@@ -39,7 +39,8 @@ struct mr_trace_log_config {
     /* Limits of the bytes in Redis: of one job, and of all jobs. */
     uint64_t job_bytes_max, bytes_max;
     uint64_t file_bytes_max; /* limit of the bytes of all files together */
-    const mr_job_id *jobs;   /* the live jobs; traces of other jobs are deleted */
+    /* the live jobs; traces of other jobs are deleted, except segments of events (events.h) */
+    const mr_job_id *jobs;
     size_t jobs_count;
     /* Passes a message to the owner, which calls mr_trace_log_hear. */
     void (*tell)(void *ctx, struct mr_trace_news news);
@@ -75,8 +76,16 @@ struct mr_trace_view {
     struct mr_buf blocks; /* for each block, a uint32_t length and the bytes */
 };
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
+/* As mr_trace_log_view, but with the waiting blocks of all jobs: the view fits every job, except
+ * for the number of its spans. */
+void mr_trace_log_view_all(
+    const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
 void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job);
 void mr_trace_view_fini(struct mr_trace_view *v);
+
+/* Stores the ids of the oldest segments of events (events.h) in `out`, at most `max` of them, the
+ * oldest first. Returns how many segments there are. */
+uint32_t mr_trace_log_segments(const struct mr_trace_log *log, mr_job_id *out, uint32_t max);
 
 struct mr_trace_log_totals {
     uint64_t spans, lost; /* counted since the start of the process */

@@ -30,3 +30,20 @@ int mr_trace_view_load(
 typedef bool (*mr_trace_wants_fn)(void *ctx, const struct mr_trace_block *block);
 void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     mr_trace_wants_fn wants, mr_trace_span_fn fn, void *ctx, struct mr_trace_tally *out);
+
+/* Reads the blocks of a job one after another. `view` may be one of all jobs
+ * (mr_trace_log_view_all). Both arguments stay valid until the close. */
+struct mr_trace_cursor;
+
+struct mr_trace_cursor *mr_trace_cursor_open(
+    const struct mr_trace_source *source, const struct mr_trace_view *view, mr_job_id job);
+void mr_trace_cursor_close(struct mr_trace_cursor **cursor);
+/* Stores the next block with a valid head, lent until the next call. False: none is left. */
+bool mr_trace_cursor_next(struct mr_trace_cursor *cursor, struct mr_str *block);
+/* True: Redis did not answer, and some blocks were not read. */
+bool mr_trace_cursor_is_away(const struct mr_trace_cursor *cursor);
+
+/* Reads the ids of the segments of events (events.h) from Redis, at most `max` of them, the oldest
+ * first. */
+int mr_trace_segments_load(
+    const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count);

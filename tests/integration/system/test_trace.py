@@ -166,6 +166,10 @@ class Trace(unittest.TestCase):
         spans, lost = self.timeline(c, job, 100000)
         self.assertEqual((len(spans), len({s["key"] for s in spans}), lost), (width, width, 0))
 
+    def jobs_with_traces(self, c):
+        # ids that begin with j0- are segments of the cluster's events
+        return [k for k in self.redis(c, "HKEYS", "millrace:traces").split() if not k.startswith("j0-")]
+
     def test_forgetting_a_job_deletes_its_trace(self):
         c = self.start()
         kept = c.run(wide(50))["id"]
@@ -174,14 +178,14 @@ class Trace(unittest.TestCase):
             wait_for("the trace to be written", lambda j=job: self.redis(c, "EXISTS", f"millrace:trace:{j}") == "1", 10)
         c.call("DELETE", f"/v1/jobs/{gone}")
         wait_for("it to be deleted", lambda: self.redis(c, "EXISTS", f"millrace:trace:{gone}") == "0", 10)
-        self.assertEqual(self.redis(c, "HKEYS", "millrace:traces"), kept)
+        self.assertEqual(self.jobs_with_traces(c), [kept])
         self.assertEqual(len(self.timeline(c, kept)[0]), 51)
         # A deletion that a dead scheduler could not send is made by the next scheduler.
         self.redis(c, "XADD", "millrace:trace:j1-999999", "1-1", "b", "x")
         self.redis(c, "HSET", "millrace:traces", "j1-999999", "x")
         self.kill_scheduler(c)
         wait_for("it to be deleted", lambda: self.redis(c, "EXISTS", "millrace:trace:j1-999999") == "0", 10)
-        self.assertEqual(self.redis(c, "HKEYS", "millrace:traces"), kept)
+        self.assertEqual(self.jobs_with_traces(c), [kept])
 
     def test_past_the_cap_spans_go_to_files_and_without_them_are_counted(self):
         os.environ["MILLRACE_TRACE_JOB_BYTES"] = "1KiB"
