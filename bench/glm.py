@@ -207,8 +207,9 @@ def our_round(a, c):
     hurry(a, c, False)
     c.wait(job)
     p = c.get(f"/v1/jobs/{job}/profile")
-    cpu = sum(int(r.get("cpu_ns", 0)) for r in p["rows"]) / 1e9
-    inner = int(p["wall_ns"]) / 1e9
+    cpu = sum(int(r.get("cpu_ns", 0)) for r in p["ops"]) / 1e9
+    times = [s["times"] for s in c.get(f"/v1/jobs/{job}/timeline?spans_max=100000")["spans"]]
+    inner = (max(int(x["finished_ns"]) for x in times) - min(int(x["started_ns"]) for x in times)) / 1e9
     c.call("DELETE", f"/v1/jobs/{job}")
     ran = {program: after[program] - before.get(program, 0) for program in after}
     ran["mr-worker"] -= cpu
@@ -216,7 +217,7 @@ def our_round(a, c):
             "starved": (waited_after - waited) / (wall * a.slots), "others": sum(ran.values()) / (wall * a.slots), "ran": ran, "accepted": accepted,
             "coef": np.append(s["coef"], s["intercept"]), "loss": s["objective"], "evaluations": s["evaluations"],
             "ops": {r["op"]: {"tasks": int(r["tasks"]), "wall_ms": int(r["wall_ns"]) / 1e6, "cpu_ms": int(r.get("cpu_ns", 0)) / 1e6,
-                              "queue_ms": int(r.get("queue_ns", 0)) / 1e6} for r in p["rows"]}}
+                              "queue_ms": int(r.get("queue_ns", 0)) / 1e6} for r in p["ops"]}}
 
 
 @contextlib.contextmanager

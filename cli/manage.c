@@ -1,5 +1,5 @@
-/* The commands retry, forget, profile, graph and retire, each of which makes one call for a job or
- * a worker. */
+/* The commands retry, forget, graph and retire, each of which makes one call for a job or a
+ * worker. */
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
@@ -105,59 +105,6 @@ const struct mr_config_spec mr_retire_spec = {.program = "millrace retire",
 int mr_command_retire(int argc, char **argv)
 {
     return each(&mr_retire_spec, argc, argv, "POST", "/v1/workers/", ":retire", print_retired);
-}
-
-/* ---- profile --------------------------------------------------------------------------------- */
-
-static double seconds(yyjson_val *row, const char *name)
-{
-    return (double)mr_json_get_u64(row, name) / 1e9;
-}
-
-static const struct mr_column profile_columns[] = {{"OPERATOR", MR_COLUMN_KEY, false},
-    {"ATTEMPTS", MR_COLUMN_NUMBER, false}, {"WALL s", MR_COLUMN_NUMBER, false},
-    {"CPU s", MR_COLUMN_NUMBER, false}, {"QUEUED s", MR_COLUMN_NUMBER, true},
-    {"MADE", MR_COLUMN_NUMBER, true}};
-
-static void print_profile(yyjson_val *root, const char *what)
-{
-    size_t at = 0;
-    size_t max = 0;
-    yyjson_val *row = NULL;
-    MR_AUTO(mr_table_free)
-    struct mr_table *t = mr_table_new(profile_columns, MR_ARRAY_LEN(profile_columns));
-    (void)printf("job %s: %.3f s", what, seconds(root, "wall_ns"));
-    if (mr_json_get_u64(root, "slots"))
-        (void)printf(" on %" PRIu64 " slots, %.0f %% of their time unused",
-            mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
-    (void)printf("\n");
-    yyjson_arr_foreach(yyjson_obj_get(root, "rows"), at, max, row)
-    {
-        char made[MR_BYTES_TEXT_MAX];
-        mr_bytes_text(mr_json_get_u64(row, "nbytes"), made);
-        mr_table_add(t, "%s", mr_json_get_text(row, "op"));
-        mr_table_add(t, "%" PRIu64, mr_json_get_u64(row, "tasks"));
-        mr_table_add(t, "%.3f", seconds(row, "wall_ns"));
-        mr_table_add(t, "%.3f", seconds(row, "cpu_ns"));
-        mr_table_add(t, "%.3f", seconds(row, "queue_ns"));
-        mr_table_add(t, "%s", made);
-    }
-    mr_table_print(t);
-}
-
-const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
-    .summary =
-        "Shows where the time of a job went: sums over the attempts of its tasks, by operator.",
-    .usage = "[flags] JOB",
-    .examples = "  millrace profile j1kq07ab-7\n",
-    .options = plain_options,
-    .options_count = MR_ARRAY_LEN(plain_options),
-    .rest_min = 1,
-    .rest_max = 1};
-
-int mr_command_profile(int argc, char **argv)
-{
-    return each(&mr_profile_spec, argc, argv, "GET", "/v1/jobs/", "/profile", print_profile);
 }
 
 /* ---- graph ----------------------------------------------------------------------------------- */

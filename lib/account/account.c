@@ -4,7 +4,6 @@
  * the tasks that those jobs waited for are known. */
 #include "account/account.h"
 
-#include "account/chain.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/defs.h"
@@ -22,7 +21,7 @@ struct lane {
     mr_time settled;
     mr_time joined; /* before this time the worker started */
     /* The lane's last task. */
-    uint32_t job, op;
+    uint32_t job, index, op;
     mr_time finished, accounted; /* 0: the lane has run no task */
     struct gap *gaps;
     uint32_t gaps_count, gaps_room;
@@ -72,7 +71,8 @@ static void piece(struct mr_account *a, struct mr_account_piece p)
 static void empty_piece(
     struct mr_account *a, uint32_t lane, enum mr_account_class class, mr_time from, mr_time to)
 {
-    piece(a, (struct mr_account_piece){lane, class, from, to, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE});
+    piece(a, (struct mr_account_piece){
+                 lane, class, from, to, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE});
 }
 
 /* Passes the part of a segment between `from` and `to` to the sink. */
@@ -87,14 +87,14 @@ static void segment_piece(struct mr_account *a, uint32_t lane, const struct mr_a
     if (class == MR_ACCOUNT_DEPENDENCY) {
         /* the times at which the kernel ran another thread are not known, only their sum */
         mr_time late = from + (to - from) / 1000 * s->late_permille;
-        piece(
-            a, (struct mr_account_piece){lane, MR_ACCOUNT_PREEMPTED, from, late, s->job, s->index});
+        piece(a, (struct mr_account_piece){
+                     lane, MR_ACCOUNT_PREEMPTED, from, late, s->job, s->index, s->op});
         from = late;
         /* the lane's last task was alike, and ran beside this one */
         bool is_alike = l->job == s->job && l->op == s->op;
         if (is_alike && l->finished >= s->from) class = MR_ACCOUNT_IMBALANCE;
     }
-    piece(a, (struct mr_account_piece){lane, class, from, to, s->job, s->index});
+    piece(a, (struct mr_account_piece){lane, class, from, to, s->job, s->index, s->op});
 }
 
 /* Passes what the chain has between `from` and `to` to the sink. The chain's segments come latest
@@ -161,8 +161,8 @@ static void gap_divide(struct mr_account *a, uint32_t lane, mr_time from, mr_tim
         const struct job *j = &a->jobs[at];
         least = MR_MAX(least, j->times.submitted);
         mr_time rest = chain_pieces(a, lane, &j->chain, least, to);
-        piece(a, (struct mr_account_piece){
-                     lane, MR_ACCOUNT_DEPENDENCY, least, rest, j->number, MR_ACCOUNT_NONE});
+        piece(a, (struct mr_account_piece){lane, MR_ACCOUNT_DEPENDENCY, least, rest, j->number,
+                     MR_ACCOUNT_NONE, MR_ACCOUNT_NONE});
         to = least;
     }
 }
@@ -265,7 +265,7 @@ void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at)
     if (!l->is_present) return;
     lane_start(a, lane, at);
     gap_add(a, lane, l->settled, at);
-    l->settled = MR_MAX(l->settled, at);
+    l->settled = at > a->config.from ? MR_MAX(l->settled, at) : 0;
     l->is_present = false;
 }
 
@@ -303,24 +303,43 @@ void mr_account_job(
         .last = MR_ACCOUNT_NONE};
 }
 
-/* Makes the chain of a job that is over: from its end to its last task, and what that waited for.
- */
-static void chain_make(struct mr_account *a, struct job *j)
+static const struct mr_account_recent *last_of(const struct mr_account *a, const struct job *j)
 {
-    struct mr_account_chain *c = &j->chain;
-    const struct mr_account_recent *last =
-        j->last == MR_ACCOUNT_NONE ? NULL
-                                   : mr_account_recents_find(&a->recents, j->number, j->last);
-    mr_account_chain_begin(c, MR_MAX(j->times.submitted, needed_from(a)), j->over);
-    if (!last) {
+    if (j->last == MR_ACCOUNT_NONE) return NULL;
+    return mr_account_recents_find(&a->recents, j->number, j->last);
+}
+
+/* Begins the chain of a job that is over: from its end to the start of its last task. */
+static void chain_begin(struct mr_account_chain *c, const struct job *j,
+    const struct mr_account_recent *last, mr_time lower)
+{
+    mr_account_chain_begin(c, MR_MAX(j->times.submitted, lower), j->over);
+    if (last) {
+        mr_account_chain_down(c, last->accounted, MR_ACCOUNT_DECIDE, last);
+        mr_account_chain_down(c, last->finished, MR_ACCOUNT_REPORT, last);
+        mr_account_chain_down(c, last->started, MR_ACCOUNT_DEPENDENCY, last);
+    } else {
         mr_account_chain_down(c, j->times.accepted, MR_ACCOUNT_DECIDE, NULL);
         mr_account_chain_down(c, j->times.submitted, MR_ACCOUNT_JOURNAL, NULL);
-        return;
     }
-    mr_account_chain_down(c, last->accounted, MR_ACCOUNT_DECIDE, last);
-    mr_account_chain_down(c, last->finished, MR_ACCOUNT_REPORT, last);
-    mr_account_chain_down(c, last->started, MR_ACCOUNT_DEPENDENCY, last);
-    mr_account_chain_follow(c, &a->recents, last, &j->times, 0);
+}
+
+static void chain_make(struct mr_account *a, struct job *j)
+{
+    const struct mr_account_recent *last = last_of(a, j);
+    chain_begin(&j->chain, j, last, needed_from(a));
+    if (last) mr_account_chain_follow(&j->chain, &a->recents, last, &j->times, 0);
+}
+
+/* Passes the critical path of the job to the callback. */
+static void path_tell(struct mr_account *a, const struct job *j)
+{
+    const struct mr_account_recent *last = last_of(a, j);
+    struct mr_account_chain c = {0};
+    chain_begin(&c, j, last, 0);
+    if (last) mr_account_chain_critical(&c, &a->recents, last, &j->times);
+    a->config.path(a->config.ctx, c.segments, c.count);
+    mr_account_chain_fini(&c);
 }
 
 void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at)
@@ -335,6 +354,7 @@ void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at)
     while (a->active_from < a->jobs_count && a->jobs[a->active_from].over != MR_NEVER)
         a->active_from++;
     chain_make(a, j);
+    if (a->config.path && number == a->config.path_job) path_tell(a, j);
     gaps_settle(a);
     chains_drop(a);
 }
@@ -358,7 +378,8 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
         mr_time from = MR_MAX(at, settled);
         at += parts[i].ns;
-        piece(a, (struct mr_account_piece){t->lane, parts[i].class, from, at, t->job, t->index});
+        piece(a,
+            (struct mr_account_piece){t->lane, parts[i].class, from, at, t->job, t->index, t->op});
     }
 }
 
@@ -396,12 +417,15 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
         .started = t->started,
         .finished = MR_MAX(t->finished, t->started),
         .accounted = t->accounted,
-        .lane_free = l ? l->finished : 0};
+        .lane_free = l ? l->finished : 0,
+        .before_job = l ? l->job : 0,
+        .before_index = l ? l->index : 0};
     if (l && x.finished > l->settled) {
         wait_divide(a, t->lane, &x);
         run_divide(a, t, l->settled);
         l->settled = x.finished;
         l->job = x.job;
+        l->index = x.index;
         l->op = x.op;
         l->finished = x.finished;
         l->accounted = x.accounted;

@@ -13,8 +13,7 @@
  * recent attempts, not by the number of tasks. All times are ns of one clock. One thread. */
 #pragma once
 
-#include "account/class.h"
-#include "account/recent.h"
+#include "account/chain.h"
 
 struct mr_account;
 
@@ -24,6 +23,7 @@ struct mr_account_piece {
     mr_time from, to; /* from < to */
     /* The task that ran, or that the slot waited for; MR_ACCOUNT_NONE: none, or not known. */
     uint32_t job, index;
+    uint32_t op; /* operator of that task; MR_ACCOUNT_NONE: not known */
 };
 
 struct mr_account_config {
@@ -31,6 +31,10 @@ struct mr_account_config {
     uint32_t recent_max; /* number of attempts that are remembered, at least 1024 */
     /* Takes a piece. The pieces of a slot do not overlap and have no order. */
     void (*sink)(void *ctx, const struct mr_account_piece *piece);
+    /* Takes the critical path of the job `path_job` when the job is over (chain.h); NULL: it is not
+     * wanted. The path ends where a task on it is no longer remembered. */
+    void (*path)(void *ctx, const struct mr_account_segment *segments, uint32_t count);
+    uint32_t path_job;
     void *ctx;
 };
 
@@ -66,7 +70,8 @@ void mr_account_close(struct mr_account **a);
 /* A slot begins to exist, or exists again. Its process began at `began`; the slot takes tasks from
  * `joined` on. */
 void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time joined);
-/* The slot's worker was lost or has left. Follows the attempts that ended before. */
+/* The slot's worker was lost or has left. Follows the attempts that ended before. A slot that was
+ * gone before the account begins has no part in it, unless it exists again later. */
 void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
 
 /* A job was submitted; jobs come in the order of `submitted`. `client`: a number; gaps between jobs

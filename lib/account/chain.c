@@ -89,13 +89,32 @@ static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *
     mr_account_chain_down(c, floor, MR_ACCOUNT_UNKNOWN, x);
 }
 
-void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
+/* Returns the task that the slot ran before, if the task waited for its slot: it was ready, and its
+ * input was there, when the slot became free. Else NULL. */
+static const struct mr_account_recent *slot_before(
+    const struct mr_account_recents *recents, const struct mr_account_recent *x)
+{
+    mr_time could = MR_MAX(MR_MIN(x->ready, x->started), x->inputs);
+    if (!x->lane_free || x->lane_free < could) return NULL;
+    const struct mr_account_recent *d =
+        mr_account_recents_find(recents, x->before_job, x->before_index);
+    return d && d->finished == x->lane_free ? d : NULL;
+}
+
+static void follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job,
-    mr_time slot_known)
+    mr_time slot_known, bool is_critical)
 {
     const struct mr_account_recent *x = task;
     while (c->at > c->lower) {
         const struct mr_account_recent *input = last_input(recents, x);
+        const struct mr_account_recent *before = is_critical ? slot_before(recents, x) : NULL;
+        if (before) {
+            wait_of(c, x, before, MR_MIN(before->finished, x->started), before->accounted);
+            mr_account_chain_down(c, before->started, MR_ACCOUNT_DEPENDENCY, before);
+            x = before;
+            continue;
+        }
         if (!input) {
             /* tasks may be sent while Redis writes the job's record: then the record delays nothing
              */
@@ -110,4 +129,17 @@ void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account
         x = input;
         slot_known = 0;
     }
+}
+
+void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
+    const struct mr_account_recent *task, const struct mr_account_job_times *job,
+    mr_time slot_known)
+{
+    follow(c, recents, task, job, slot_known, false);
+}
+
+void mr_account_chain_critical(struct mr_account_chain *c, const struct mr_account_recents *recents,
+    const struct mr_account_recent *task, const struct mr_account_job_times *job)
+{
+    follow(c, recents, task, job, 0, true);
 }

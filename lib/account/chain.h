@@ -36,6 +36,11 @@ void mr_account_chain_fini(struct mr_account_chain *c);
  * later than `from`. */
 void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
     const struct mr_account_recent *of);
+/* Adds the critical path of a task that starts at c->at or earlier. As mr_account_chain_follow, but
+ * a task that waited for its slot, and not for an input, follows the task that the slot ran before.
+ * Such a wait is no segment of its own. */
+void mr_account_chain_critical(struct mr_account_chain *c, const struct mr_account_recents *recents,
+    const struct mr_account_recent *task, const struct mr_account_job_times *job);
 /* Adds the segments of a task that starts at c->at or earlier: what it waited for, and what its
  * last input waited for, down to the job's submission. `slot_known`: when the scheduler learned
  * that the slot of the task was free; 0: it knew all the time. */

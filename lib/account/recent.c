@@ -27,8 +27,8 @@ void mr_account_recents_fini(struct mr_account_recents *r)
 static struct mr_account_recent *bucket_of(
     const struct mr_account_recents *r, uint32_t job, uint32_t index)
 {
-    uint64_t hash = mr_hash_u64((uint64_t)job << 32 | index);
-    return &r->entries[(size_t)(hash & r->mask) * WAYS];
+    uint64_t bucket = mr_hash_u64(job) + index / WAYS;
+    return &r->entries[(size_t)(bucket & r->mask) * WAYS];
 }
 
 const struct mr_account_recent *mr_account_recents_find(

@@ -1,5 +1,7 @@
 /* A cache of the attempts that were accounted last, by job and index. Memory is bounded: 4 entries
- * share a bucket, and a new entry replaces the one of its bucket that was accounted first. */
+ * share a bucket, and a new entry replaces the one of its bucket that was accounted first.
+ * Consecutive tasks of a job use consecutive buckets, so a job that is no larger than the cache
+ * loses no entry if no other job runs beside it. */
 #pragma once
 
 #include "base/time.h"
@@ -17,7 +19,9 @@ struct mr_account_recent {
     uint8_t is_restored;    /* an input was read back from disk */
     uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
     mr_time ready, sent, received, inputs, started, finished, accounted;
-    mr_time lane_free; /* when the lane's task before this one finished; 0: there was none */
+    /* The lane's task before this one, and when it finished; 0: there was none. */
+    mr_time lane_free;
+    uint32_t before_job, before_index;
 };
 
 struct mr_account_recents {

@@ -387,10 +387,16 @@ static void profile(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_trace_ask ask = {.want.kind = MR_TRACE_PROFILE};
+    struct mr_trace_ask ask = {.kind = MR_TRACE_ASK_ACCOUNT};
     const Millrace__V1__ProfileRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__profile_request__descriptor);
-    if (m && mr_job_lookup(sh, call, m->id, &ask.job, &info)) mr_trace_ask(sh, call, &ask);
+    if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
+    ask.steps_max = m->steps_max ? m->steps_max : 1000;
+    if (ask.steps_max > 100000) {
+        mr_shell_fail(call, MR_EINVAL, "steps_max: expected 1 to 100000, not %u", ask.steps_max);
+        return;
+    }
+    mr_trace_ask(sh, call, &ask);
 }
 
 static Millrace__V1__GraphNode *node_out(

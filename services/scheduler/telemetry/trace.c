@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "services/scheduler/base/job_lookup.h"
+#include "services/scheduler/telemetry/trace_profile.h"
 #include "services/scheduler/telemetry/trace_writer.h"
 
 #define PENDING_BYTES ((size_t)128 << 10)
@@ -304,6 +305,12 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
     q->ask = *ask;
     q->ticket = ++t->ticket;
     mr_trace_view_init(&q->view, ask->job);
+    struct mr_sched_job_info info;
+    if (mr_sched_job(sh->core, ask->job, &info)) {
+        q->from_ns = info.created_wall_ns;
+        q->until_ns = mr_job_is_over(info.state) ? info.finished_wall_ns : 0;
+    }
+    q->now_ns = mr_clock_wall();
     ops_tell(sh);
     pending_give(t);
     if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
@@ -416,30 +423,6 @@ static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
     (void)mr_rpc_call_reply_pb(call, &m.base);
 }
 
-static void profile_answer(
-    struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, const struct mr_trace_gather *g)
-{
-    Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
-    double slots = (double)mr_sched_job_slots(sh->core, job) / 1000;
-    m.slots = slots > 0 && slots < 1 ? 1 : (uint64_t)(slots + 0.5);
-    m.rows = mr_shell_take(sh, g->ops.count * sizeof *m.rows);
-    for (uint32_t i = 0; i < g->rows_room && g->rows[i].tasks; i++) {
-        Millrace__V1__ProfileRow *row = mr_shell_take(sh, sizeof *row);
-        millrace__v1__profile_row__init(row);
-        row->op = mr_shell_text(sh, g->ops.names[g->rows[i].op]);
-        row->tasks = g->rows[i].tasks;
-        row->wall_ns = g->rows[i].wall_ns;
-        row->cpu_ns = g->rows[i].cpu_ns;
-        row->queue_ns = g->rows[i].queue_ns;
-        row->nbytes = g->rows[i].bytes;
-        m.rows[m.n_rows++] = row;
-    }
-    if (g->last_ns > g->first_ns) m.wall_ns = g->last_ns - g->first_ns;
-    if (m.wall_ns && m.slots)
-        m.white_space = 1.0 - MR_MIN((double)g->cpu_ns / ((double)m.wall_ns * slots), 1.0);
-    (void)mr_rpc_call_reply_pb(call, &m.base);
-}
-
 void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
 {
     MR_AUTO(mr_trace_answer_free) struct mr_trace_answer *a = MR_STEAL(*ap);
@@ -458,9 +441,12 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         mr_shell_fail(x.call, MR_ENOENT, "the job was forgotten meanwhile");
         return;
     }
+    if (x.ask.kind == MR_TRACE_ASK_ACCOUNT) {
+        mr_trace_profile_answer(sh, x.call, &info, a);
+        return;
+    }
     switch (x.ask.want.kind) {
     case MR_TRACE_TIMELINE: timeline_answer(sh, x.call, &info, a); break;
-    case MR_TRACE_PROFILE: profile_answer(sh, x.call, x.ask.job, g); break;
     case MR_TRACE_TASK:
         if (g->count) g->spans[0].worker = g->workers.names[g->spans[0].worker_id];
         x.ask.on_task(sh, x.call, x.ask.job, x.ask.want.index, g->count ? &g->spans[0] : NULL);

@@ -27,9 +27,13 @@ void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnati
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
+enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT };
+
 struct mr_trace_ask {
+    enum mr_trace_ask_kind kind;
     mr_job_id job;
-    struct mr_trace_want want;
+    uint32_t steps_max;        /* ACCOUNT: limit of steps of the critical path */
+    struct mr_trace_want want; /* SPANS */
     /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.
      * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,

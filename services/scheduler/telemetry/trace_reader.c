@@ -23,6 +23,7 @@ void mr_trace_question_free(struct mr_trace_question **qp)
     *qp = NULL;
     if (!q) return;
     mr_trace_view_fini(&q->view);
+    mr_release(q->segments);
     mr_release(q);
 }
 
@@ -32,6 +33,7 @@ void mr_trace_answer_free(struct mr_trace_answer **ap)
     *ap = NULL;
     if (!a) return;
     mr_trace_gather_fini(&a->gather);
+    mr_job_account_fini(&a->account);
     mr_release(a);
 }
 
@@ -43,6 +45,17 @@ static struct mr_trace_answer *answer(
     struct mr_trace_tally tally;
     a->ticket = q->ticket;
     mr_trace_gather_init(&a->gather, &q->ask.want);
+    if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
+        const struct mr_job_account_ask ask = {.job = q->ask.job,
+            .from_ns = q->from_ns,
+            .until_ns = q->until_ns,
+            .now_ns = q->now_ns,
+            .segments = q->segments,
+            .segments_count = q->segments_count,
+            .steps_max = q->ask.steps_max};
+        a->err = mr_job_account_read(&source, &q->view, &ask, &a->account);
+        return a;
+    }
     mr_trace_read(
         &source, &q->view, mr_trace_gather_wants, mr_trace_gather_span, &a->gather, &tally);
     mr_trace_gather_finish(&a->gather);

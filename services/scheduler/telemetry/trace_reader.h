@@ -3,20 +3,28 @@
 #pragma once
 
 #include "host/inbox.h"
+#include "services/scheduler/history/job_account.h"
 #include "services/scheduler/telemetry/trace.h"
 #include "store/meta/trace/log.h"
 
 struct mr_trace_question {
     struct mr_trace_ask ask;
     uint64_t ticket;
-    /* what the log has of the job, and the job's spans that are not written yet */
+    /* what the log has of the job, and the job's spans that are not written yet; of an account, the
+     * blocks of all jobs that are not written yet */
     struct mr_trace_view view;
+    /* Of an account. */
+    uint64_t from_ns, until_ns, now_ns; /* submission and end of the job; 0: it is not over */
+    mr_job_id *segments;                /* owned */
+    uint32_t segments_count;
 };
 
 struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thread */
     uint64_t ticket;
-    struct mr_trace_gather gather;
-    uint64_t not_recorded; /* number of spans that were dropped */
+    struct mr_trace_gather gather; /* SPANS */
+    uint64_t not_recorded;         /* SPANS: number of spans that were dropped */
+    struct mr_job_account account; /* ACCOUNT */
+    int err;                       /* ACCOUNT: MR_ENOENT if the trace has nothing of the job */
 };
 
 struct mr_trace_reader;

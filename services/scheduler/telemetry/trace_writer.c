@@ -223,8 +223,17 @@ static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time
 
 static void ask(struct mr_trace_writer *w, struct mr_trace_question *q)
 {
-    close_block(w, q->ask.job, true);
-    mr_trace_log_view(w->log, q->ask.job, &q->view);
+    if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
+        write_due(w, MR_NEVER);
+        mr_trace_events_flush(w->events);
+        mr_trace_log_view_all(w->log, q->ask.job, &q->view);
+        uint32_t count = mr_trace_log_segments(w->log, NULL, 0);
+        q->segments = mr_alloc_array(MR_MAX(count, 1u), sizeof *q->segments);
+        q->segments_count = mr_trace_log_segments(w->log, q->segments, count);
+    } else {
+        close_block(w, q->ask.job, true);
+        mr_trace_log_view(w->log, q->ask.job, &q->view);
+    }
     mr_trace_reader_ask(w->reader, &q);
 }
 

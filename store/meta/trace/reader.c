@@ -42,6 +42,7 @@ struct mr_trace_cursor *mr_trace_cursor_open(
     c->job = job;
     c->key = mr_format("%s" MR_META_TRACE "%s", prefix_of(source), id);
     (void)snprintf(c->from, sizeof c->from, "-");
+    c->is_at_view = !source->redis;
     mr_buf_init(&c->file, MR_TRACE_BLOCK_BYTES_MAX);
     return c;
 }

@@ -9,7 +9,7 @@
 struct mr_redis;
 
 struct mr_trace_source {
-    struct mr_redis *redis; /* borrowed */
+    struct mr_redis *redis; /* borrowed; NULL: only the blocks of the view are read */
     const char *prefix;     /* NULL: MR_META_PREFIX */
     const char *dir;        /* directory of the files; NULL: no files are read */
 };

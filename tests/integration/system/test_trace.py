@@ -84,7 +84,7 @@ class Trace(unittest.TestCase):
         self.assertEqual(done["state"], "JOB_DONE")
         before, lost = self.timeline(c, done["id"], 7000)
         self.assertEqual((len(before), lost), (width + 1, 0))
-        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["rows"]}
+        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["ops"]}
         self.assertEqual(profile, {"inc": width, "sum": 1})
         told = c.explain(done["id"], "n/000007")
         self.until_written(c, done["id"])
@@ -93,7 +93,7 @@ class Trace(unittest.TestCase):
         self.assertEqual((len(after), lost), (width + 1, 0))
         self.assertEqual(len({s["key"] for s in after}), width + 1)
         self.assertEqual(after, before)
-        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["rows"]}
+        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["ops"]}
         self.assertEqual(profile, {"inc": width, "sum": 1})
         again = c.explain(done["id"], "n/000007")
         self.assertEqual((again["times"], again["worker"]), (told["times"], told["worker"]))

@@ -171,12 +171,13 @@ static void no_more_run_than_there_are_slots(void **state)
     assert_int_equal(mr_sched_running(r->s, info.id, NULL), 2);
     /* A heartbeat says that a task runs which seemed to wait at the worker. Then that task is one
      * of the two that are shown. */
-    uint32_t late = 0;
-    for (uint32_t i = 0; i < 40; i++)
-        if (rig_task(r, job, "t0").is_sent && !mr_sched_is_running(r->s, info.id, i)) late = i;
-    char key[16];
-    struct mr_str name = mr_graph_key(info.graph, late);
-    (void)snprintf(key, sizeof key, "%.*s", MR_STR_ARG(name));
+    uint32_t late = UINT32_MAX;
+    char key[16] = "";
+    for (uint32_t i = 0; i < 40 && late == UINT32_MAX; i++) {
+        (void)snprintf(key, sizeof key, "%.*s", MR_STR_ARG(mr_graph_key(info.graph, i)));
+        if (rig_task(r, job, key).is_sent && !mr_sched_is_running(r->s, info.id, i)) late = i;
+    }
+    assert_int_not_equal(late, UINT32_MAX);
     assert_int_equal(rig_task(r, job, key).state, MR_TASK_RUNNING);
     beat(r, w, job, key, 5 * MR_MS);
     assert_true(mr_sched_is_running(r->s, info.id, late));

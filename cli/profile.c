@@ -1,0 +1,190 @@
+/* `millrace profile`: what the time of all slots went into while a job was in the cluster. */
+#include "base/alloc.h"
+#include "base/units.h"
+#include "cli/internal.h"
+#include "cli/term/table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define CLASSES_MAX 64
+#define BAR_MAX 30 /* characters of the bar of a class with all the time */
+
+struct profile_config {
+    struct mr_client_options client;
+    uint64_t steps;
+};
+
+static const struct mr_option profile_options[] = {
+    MR_CLIENT_OPTIONS,
+    {.name = "steps",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "0",
+        .help = "show the last N steps of the critical path",
+        .at = offsetof(struct profile_config, steps),
+        .max = 100000},
+};
+
+const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
+    .summary = "Shows what the time of all slots went into while a job was in the cluster.",
+    .usage = "[flags] JOB",
+    .examples = "  millrace profile j1kq07ab-7\n"
+                "  millrace profile j1kq07ab-7 --steps 20\n",
+    .options = profile_options,
+    .options_count = MR_ARRAY_LEN(profile_options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+static double seconds(yyjson_val *row, const char *name)
+{
+    return (double)mr_json_get_u64(row, name) / 1e9;
+}
+
+struct class_time {
+    const char *name;
+    double seconds;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct class_time *x = a, *y = b;
+    return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
+}
+
+/* Stores the classes with time, the longest first. Returns their number. */
+static size_t classes_of(yyjson_val *from, struct class_time out[CLASSES_MAX])
+{
+    size_t at = 0, max = 0, n = 0;
+    yyjson_val *key = NULL, *value = NULL;
+    yyjson_obj_foreach(yyjson_obj_get(from, "classes"), at, max, key, value)
+    {
+        const char *name = yyjson_get_str(key);
+        double time = seconds(yyjson_obj_get(from, "classes"), name);
+        if (time > 0 && n < CLASSES_MAX) out[n++] = (struct class_time){name, time};
+    }
+    qsort(out, n, sizeof *out, by_time);
+    return n;
+}
+
+static const char *bar_of(double share)
+{
+    static char bar[4 * BAR_MAX + 1];
+    size_t n = (size_t)(share * BAR_MAX + 0.5), at = 0;
+    for (size_t i = 0; i < n && i < BAR_MAX; i++)
+        at += (size_t)snprintf(bar + at, sizeof bar - at, "▇");
+    bar[at] = 0;
+    return bar;
+}
+
+static void print_classes(yyjson_val *root)
+{
+    static const struct mr_column columns[] = {{"CLASS", MR_COLUMN_WORD, false},
+        {"SLOT TIME s", MR_COLUMN_NUMBER, false}, {"SHARE", MR_COLUMN_NUMBER, false},
+        {"", MR_COLUMN_WORD, true}};
+    struct class_time classes[CLASSES_MAX];
+    size_t n = classes_of(root, classes);
+    double all = seconds(root, "slot_ns");
+    MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
+    for (size_t i = 0; i < n; i++) {
+        double share = all > 0 ? classes[i].seconds / all : 0;
+        mr_table_add(t, "%s", classes[i].name);
+        mr_table_add(t, "%.3f", classes[i].seconds);
+        mr_table_add(t, "%.1f %%", share * 100);
+        mr_table_add(t, "%s", bar_of(share));
+    }
+    mr_table_add(t, "all");
+    mr_table_add(t, "%.3f", all);
+    mr_table_add(t, "100.0 %%");
+    mr_table_add(t, "%s", "");
+    mr_table_print(t);
+}
+
+static void print_ops(yyjson_val *root)
+{
+    static const struct mr_column columns[] = {{"OPERATOR", MR_COLUMN_KEY, false},
+        {"ATTEMPTS", MR_COLUMN_NUMBER, false}, {"WALL s", MR_COLUMN_NUMBER, false},
+        {"CPU s", MR_COLUMN_NUMBER, false}, {"MEDIAN us", MR_COLUMN_NUMBER, true},
+        {"P99 us", MR_COLUMN_NUMBER, true}, {"QUEUED s", MR_COLUMN_NUMBER, true},
+        {"IDLE FOR IT s", MR_COLUMN_NUMBER, true}, {"MADE", MR_COLUMN_NUMBER, true}};
+    size_t at = 0, max = 0;
+    yyjson_val *row = NULL;
+    MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
+    yyjson_arr_foreach(yyjson_obj_get(root, "ops"), at, max, row)
+    {
+        char made[MR_BYTES_TEXT_MAX];
+        mr_bytes_text(mr_json_get_u64(row, "nbytes"), made);
+        mr_table_add(t, "%s", mr_json_get_text(row, "op"));
+        mr_table_add(t, "%" PRIu64, mr_json_get_u64(row, "tasks"));
+        mr_table_add(t, "%.3f", seconds(row, "wall_ns"));
+        mr_table_add(t, "%.3f", seconds(row, "cpu_ns"));
+        mr_table_add(t, "%.1f", seconds(row, "median_ns") * 1e6);
+        mr_table_add(t, "%.1f", seconds(row, "p99_ns") * 1e6);
+        mr_table_add(t, "%.3f", seconds(row, "queue_ns"));
+        mr_table_add(t, "%.3f", seconds(row, "white_ns"));
+        mr_table_add(t, "%s", made);
+    }
+    mr_table_print(t);
+}
+
+static void print_path(yyjson_val *root, yyjson_val *path, bool has_steps)
+{
+    static const struct mr_column columns[] = {{"AT s", MR_COLUMN_NUMBER, false},
+        {"TIME us", MR_COLUMN_NUMBER, false}, {"CLASS", MR_COLUMN_WORD, false},
+        {"OPERATOR", MR_COLUMN_KEY, true}, {"KEY", MR_COLUMN_KEY, false}};
+    struct class_time classes[CLASSES_MAX];
+    size_t n = classes_of(path, classes), at = 0, max = 0;
+    yyjson_val *step = NULL;
+    (void)printf("\ncritical path:");
+    for (size_t i = 0; i < n; i++)
+        (void)printf("%s %.3f s %s", i ? "," : "", classes[i].seconds, classes[i].name);
+    (void)printf("\n");
+    if (!has_steps) return;
+    MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
+    yyjson_arr_foreach(yyjson_obj_get(path, "steps"), at, max, step)
+    {
+        uint64_t from = mr_json_get_u64(step, "from_ns"), to = mr_json_get_u64(step, "to_ns");
+        mr_table_add(t, "%.6f", (double)(from - mr_json_get_u64(root, "from_ns")) / 1e9);
+        mr_table_add(t, "%.1f", (double)(to - from) / 1e3);
+        mr_table_add(t, "%s", mr_json_get_text(step, "class"));
+        mr_table_add(t, "%s", mr_json_get_text(step, "op"));
+        mr_table_add(t, "%s", mr_json_get_text(step, "key"));
+    }
+    mr_table_print(t);
+}
+
+static void print_profile(yyjson_val *root, const char *job, bool has_steps)
+{
+    uint64_t lost = mr_json_get_u64(root, "not_recorded");
+    yyjson_val *path = yyjson_obj_get(root, "critical_path");
+    (void)printf("job %s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n", job,
+        seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
+        mr_json_get_real(root, "white_space") * 100);
+    print_classes(root);
+    (void)printf("\n");
+    print_ops(root);
+    if (path) print_path(root, path, has_steps);
+    if (lost) (void)printf("\n%" PRIu64 " attempts were not recorded\n", lost);
+}
+
+int mr_command_profile(int argc, char **argv)
+{
+    struct profile_config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    struct mr_client c = {0};
+    yyjson_doc *doc = NULL;
+    mr_config_load(&mr_profile_spec, argc, argv, &k, &rest);
+    int err = mr_client_open(&k.client, &c, &e);
+    MR_AUTO(mr_free_ptr) char *job = mr_http_escape(mr_str(rest.items[0]));
+    if (!err)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
+            "/v1/jobs/%s/profile?steps_max=%" PRIu64, job, k.steps);
+    if (!err && c.json) mr_client_print(doc);
+    if (!err && !c.json) print_profile(yyjson_doc_get_root(doc), rest.items[0], k.steps > 0);
+    yyjson_doc_free(doc);
+    mr_client_fini(&c);
+    mr_texts_fini(&rest);
+    mr_config_fini(&mr_profile_spec, &k);
+    return err ? mr_client_fail(argv[0], &e) : MR_EXIT_OK;
+}

@@ -1,0 +1,412 @@
+/* The spans of all jobs in the window go through one account, in the order in which the scheduler
+ * accounted them, together with the events of workers and the ends of jobs. */
+#include "services/scheduler/history/job_account.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/unconst.h"
+#include "services/scheduler/history/cluster_past.h"
+#include "services/scheduler/history/span_merge.h"
+
+#include <stdlib.h>
+
+#define RECENT_MIN (1u << 16)
+#define RECENT_MAX (1u << 20)
+#define OPS_MAX 4096u
+/* The end of a job and its spans are told by different clocks of the scheduler. A job is taken as
+ * over this much later, so that all of its spans come before. */
+#define OVER_DELAY MR_MS
+/* Buckets of wall times: 16 for each power of two. */
+#define BUCKETS (64u * 16u)
+
+struct worker {
+    uint32_t *lanes; /* numbers of the slots */
+    uint32_t lanes_count, slots;
+    bool is_known; /* an event has told of the worker */
+    bool is_present;
+    uint64_t incarnation;
+    uint64_t doubted; /* since then the worker has not joined the present scheduler; 0: it has */
+};
+
+struct op_sums {
+    struct mr_job_account_op op;
+    uint32_t *buckets; /* BUCKETS counts of attempts by wall time */
+};
+
+struct reading {
+    struct mr_job_account *out;
+    const struct mr_job_account_ask *ask;
+    struct mr_account *account;
+    struct mr_cluster_past past;
+    uint32_t target; /* number of the job; MR_ACCOUNT_NONE: the account is of all jobs */
+    struct worker *workers;
+    uint32_t workers_room, lanes;
+    uint32_t next_event, next_over;
+    uint32_t *overs; /* numbers of the jobs that are over, by the time of their end */
+    uint32_t overs_count;
+    struct op_sums *ops;
+    uint32_t ops_room;
+};
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static struct op_sums *op_of(struct reading *r, uint32_t op)
+{
+    op = MR_MIN(op, OPS_MAX - 1);
+    if (op >= r->ops_room) {
+        uint32_t more = MR_MAX(op + 1, MR_MAX(16u, r->ops_room * 2));
+        r->ops = mr_grow(r->ops, r->ops_room * sizeof *r->ops, more * sizeof *r->ops);
+        r->ops_room = more;
+    }
+    return &r->ops[op];
+}
+
+static uint32_t bucket_of(uint64_t ns)
+{
+    if (ns < 16) return (uint32_t)ns;
+    uint32_t high = 63u - (uint32_t)__builtin_clzll(ns);
+    return (high - 3) * 16 + (uint32_t)(ns >> (high - 4) & 15);
+}
+
+/* Returns the middle of a bucket. */
+static uint64_t bucket_ns(uint32_t bucket)
+{
+    if (bucket < 16) return bucket;
+    uint32_t shift = bucket / 16 - 1;
+    return ((uint64_t)(16 + bucket % 16) << shift) + ((uint64_t)1 << shift) / 2;
+}
+
+static uint64_t quantile(const struct op_sums *o, uint64_t rank)
+{
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        if (rank < o->buckets[i]) return bucket_ns(i);
+        rank -= o->buckets[i];
+    }
+    return 0;
+}
+
+static void op_add(struct reading *r, const struct mr_trace_span *s)
+{
+    struct op_sums *o = op_of(r, s->op_id);
+    uint64_t wall = s->finished > s->started ? s->finished - s->started : 0;
+    if (!o->buckets) o->buckets = mr_alloc_array(BUCKETS, sizeof *o->buckets);
+    o->buckets[bucket_of(wall)]++;
+    o->op.attempts++;
+    o->op.wall_ns += wall;
+    o->op.cpu_ns += s->cpu_ns;
+    o->op.bytes += s->bytes;
+    if (s->ready && s->started > s->ready) o->op.queue_ns += s->started - s->ready;
+}
+
+static int by_wall(const void *a, const void *b)
+{
+    const struct mr_job_account_op *x = a, *y = b;
+    return x->wall_ns > y->wall_ns ? -1 : x->wall_ns < y->wall_ns;
+}
+
+/* Gives the operators to the account, and renumbers those of the critical path. */
+static void ops_finish(struct reading *r, const struct mr_trace_names *names)
+{
+    struct mr_job_account *out = r->out;
+    uint32_t *number = mr_alloc_array(MR_MAX(r->ops_room, 1u), sizeof *number);
+    out->ops = mr_alloc_array(MR_MAX(r->ops_room, 1u), sizeof *out->ops);
+    for (uint32_t i = 0; i < r->ops_room; i++) {
+        struct op_sums *o = &r->ops[i];
+        if (!o->op.attempts && !o->op.white_ns) continue;
+        o->op.name = names->names[i];
+        if (o->buckets) {
+            o->op.median_ns = quantile(o, o->op.attempts / 2);
+            o->op.p99_ns = quantile(o, o->op.attempts - 1 - o->op.attempts / 100);
+        }
+        out->ops[out->ops_count++] = o->op;
+    }
+    qsort(out->ops, out->ops_count, sizeof *out->ops, by_wall);
+    for (uint32_t i = 0; i < out->ops_count; i++) {
+        struct mr_str name = out->ops[i].name;
+        for (uint32_t k = 0; k < r->ops_room; k++)
+            if (names->names[k].p == name.p) number[k] = i;
+        out->ops[i].name = mr_str_of(mr_copy(name.p, MR_MAX(name.n, (size_t)1)), name.n);
+    }
+    for (uint32_t i = 0; i < out->steps_count; i++) {
+        uint32_t *op = &out->steps[i].op;
+        *op = *op < r->ops_room ? number[*op] : MR_ACCOUNT_NONE;
+    }
+    mr_release(number);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static struct worker *worker_of(struct reading *r, uint32_t number)
+{
+    if (number >= r->workers_room) {
+        uint32_t more = MR_MAX(number + 1, MR_MAX(16u, r->workers_room * 2));
+        r->workers =
+            mr_grow(r->workers, r->workers_room * sizeof *r->workers, more * sizeof *r->workers);
+        r->workers_room = more;
+    }
+    return &r->workers[number];
+}
+
+static void lanes_make(struct reading *r, struct worker *w, uint32_t slots)
+{
+    if (slots <= w->lanes_count) return;
+    w->lanes =
+        mr_grow(w->lanes, w->lanes_count * sizeof *w->lanes, (size_t)slots * sizeof *w->lanes);
+    while (w->lanes_count < slots)
+        w->lanes[w->lanes_count++] = r->lanes++;
+}
+
+static void worker_joins(
+    struct reading *r, struct worker *w, uint32_t slots, uint64_t began, uint64_t at)
+{
+    lanes_make(r, w, slots);
+    w->is_present = true;
+    w->slots = slots;
+    for (uint32_t i = 0; i < slots; i++)
+        mr_account_lane(r->account, w->lanes[i], began ? began : at, at);
+}
+
+static void worker_goes(struct reading *r, struct worker *w, uint64_t at)
+{
+    if (!w->is_present) return;
+    w->is_present = false;
+    for (uint32_t i = 0; i < w->slots; i++)
+        mr_account_lane_gone(r->account, w->lanes[i], at);
+}
+
+static void worker_event(struct reading *r, const struct mr_past_worker_event *e)
+{
+    if (e->kind == MR_TRACE_EVENT_BEGAN) {
+        for (uint32_t i = 0; i < r->workers_room; i++)
+            if (r->workers[i].is_present) r->workers[i].doubted = e->at;
+        return;
+    }
+    struct worker *w = worker_of(r, e->worker);
+    bool is_same = w->is_present && w->incarnation == e->incarnation;
+    w->is_known = true;
+    if (e->kind == MR_TRACE_EVENT_GONE) {
+        if (is_same) worker_goes(r, w, e->at);
+        return;
+    }
+    if (is_same && w->doubted) w->doubted = 0;
+    if (is_same) return; /* the worker has joined a new scheduler, or a segment repeats it */
+    worker_goes(r, w, w->doubted ? w->doubted : e->at);
+    w->doubted = 0;
+    w->incarnation = e->incarnation;
+    worker_joins(r, w, e->slots, e->since, e->at);
+}
+
+/* Returns the number of the span's slot. A slot that no event has told of exists from the beginning
+ * of the account on. */
+static uint32_t lane_of(struct reading *r, const struct mr_trace_span *s)
+{
+    struct worker *w = worker_of(r, s->worker_id);
+    uint32_t slot = MR_MIN(s->slot, MR_SLOTS_MAX - 1);
+    if (!w->is_known) {
+        uint32_t had = w->slots;
+        lanes_make(r, w, slot + 1);
+        w->is_present = true;
+        w->slots = MR_MAX(had, slot + 1);
+        for (uint32_t i = had; i < w->slots; i++)
+            mr_account_lane(r->account, w->lanes[i], r->out->from_ns, r->out->from_ns);
+    }
+    return slot < w->slots ? w->lanes[slot] : MR_ACCOUNT_NONE;
+}
+
+/* Tells the account what happened until `t`. */
+static void events_until(struct reading *r, uint64_t t)
+{
+    const struct mr_cluster_past *p = &r->past;
+    for (; r->next_event < p->events_count && p->events[r->next_event].at <= t; r->next_event++)
+        worker_event(r, &p->events[r->next_event]);
+    for (; r->next_over < r->overs_count; r->next_over++) {
+        uint32_t job = r->overs[r->next_over];
+        if (p->jobs[job].over + OVER_DELAY > t) return;
+        mr_account_job_over(r->account, job, p->jobs[job].over);
+    }
+}
+
+/* ---- the account ----------------------------------------------------------------------------- */
+
+static bool is_busy(enum mr_account_class class)
+{
+    return class <= MR_ACCOUNT_OUTPUT;
+}
+
+static void on_piece(void *ctx, const struct mr_account_piece *p)
+{
+    struct reading *r = ctx;
+    bool is_own = r->target == MR_ACCOUNT_NONE || p->job == r->target;
+    mr_account_sum(&r->out->sums, p);
+    if (is_busy(p->class) && !is_own) r->out->other_ns += p->to - p->from;
+    if (!is_busy(p->class) && is_own && p->op != MR_ACCOUNT_NONE)
+        op_of(r, p->op)->op.white_ns += p->to - p->from;
+}
+
+/* Takes the critical path, of which the last segments are kept if there are too many. */
+static void on_path(void *ctx, const struct mr_account_segment *segments, uint32_t count)
+{
+    struct reading *r = ctx;
+    struct mr_job_account *out = r->out;
+    uint32_t kept = MR_MIN(count, r->ask->steps_max);
+    out->steps = mr_alloc_array(MR_MAX(kept, 1u), sizeof *out->steps);
+    out->steps_count = kept;
+    out->is_path_cut = kept < count;
+    for (uint32_t i = 0; i < count; i++) { /* the latest segment comes first */
+        const struct mr_account_segment *s = &segments[i];
+        out->path.ns[s->class] += s->to - s->from;
+        if (s->class == MR_ACCOUNT_UNKNOWN) out->is_path_cut = true;
+        if (i >= kept) continue;
+        out->steps[kept - 1 - i] = (struct mr_job_account_step){.from_ns = s->from,
+            .to_ns = s->to,
+            .class = s->class,
+            .index = s->job == r->target ? s->index : MR_ACCOUNT_NONE,
+            .op = s->op};
+    }
+}
+
+static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
+{
+    const struct mr_account_task t = {.job = job,
+        .index = s->index,
+        .last_input = s->last_input,
+        .op = MR_MIN(s->op_id, OPS_MAX - 1),
+        .lane = lane_of(r, s),
+        .ready = s->ready,
+        .sent = s->sent,
+        .received = s->received,
+        .inputs = s->inputs,
+        .started = s->started,
+        .finished = s->finished,
+        .accounted = s->accounted,
+        .cpu_ns = s->cpu_ns,
+        .input_ns = s->input_ns,
+        .output_ns = s->output_ns,
+        .late_ns = s->late_ns,
+        .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
+                : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
+                                                      : 0};
+    mr_account_task(r->account, &t);
+    if (r->target == MR_ACCOUNT_NONE || job == r->target) op_add(r, s);
+}
+
+static int by_over(const void *a, const void *b, void *ctx)
+{
+    const struct mr_past_job *jobs = ctx;
+    uint64_t x = jobs[*(const uint32_t *)a].over, y = jobs[*(const uint32_t *)b].over;
+    return x < y ? -1 : x > y;
+}
+
+static void overs_find(struct reading *r)
+{
+    const struct mr_cluster_past *p = &r->past;
+    r->overs = mr_alloc_array(MR_MAX(p->jobs_count, 1u), sizeof *r->overs);
+    for (uint32_t i = 0; i < p->jobs_count; i++)
+        if (p->jobs[i].over) r->overs[r->overs_count++] = i;
+    if (r->overs_count) qsort_r(r->overs, r->overs_count, sizeof *r->overs, by_over, p->jobs);
+}
+
+static void on_extent(void *ctx, const struct mr_trace_span *s)
+{
+    struct mr_past_job *j = ctx;
+    uint64_t begin = s->ready ? s->ready : s->sent ? s->sent : s->started;
+    if (begin && (!j->submitted || begin < j->submitted)) j->submitted = begin;
+    j->over = MR_MAX(j->over, s->accounted);
+}
+
+/* Determines the window. A job whose events are not kept any more lasts from its first span to its
+ * last one. */
+static int window_find(
+    struct reading *r, const struct mr_trace_source *source, const struct mr_trace_view *view)
+{
+    const struct mr_job_account_ask *ask = r->ask;
+    struct mr_job_account *out = r->out;
+    struct mr_past_job none = {0}, *j = &none;
+    if (ask->job.v) {
+        struct mr_trace_tally tally;
+        j = mr_cluster_past_job(&r->past, ask->job);
+        if (!j->submitted) mr_trace_read(source, view, NULL, on_extent, j, &tally);
+        if (!j->submitted) return MR_ENOENT;
+        out->accepted_ns = j->accepted;
+    }
+    out->is_over = j->over != 0;
+    out->from_ns = ask->from_ns ? ask->from_ns : j->submitted;
+    out->until_ns = ask->until_ns ? ask->until_ns : j->over ? j->over : ask->now_ns;
+    out->until_ns = MR_MAX(out->until_ns, out->from_ns + 1);
+    mr_cluster_past_select(&r->past, out->from_ns, out->until_ns);
+    r->target = MR_ACCOUNT_NONE;
+    for (uint32_t i = 0; ask->job.v && i < r->past.jobs_count; i++)
+        if (r->past.jobs[i].id.v == ask->job.v) r->target = i;
+    return ask->job.v && r->target == MR_ACCOUNT_NONE ? MR_ENOENT : MR_OK;
+}
+
+static void account_run(
+    struct reading *r, const struct mr_trace_source *source, const struct mr_trace_view *view)
+{
+    struct mr_job_account *out = r->out;
+    uint64_t recent = view->spans;
+    const struct mr_account_config config = {.from = out->from_ns,
+        .until = out->until_ns,
+        .recent_max = (uint32_t)MR_MIN(MR_MAX(recent, RECENT_MIN), RECENT_MAX),
+        .sink = on_piece,
+        .path = r->target == MR_ACCOUNT_NONE ? NULL : on_path,
+        .path_job = r->target,
+        .ctx = r};
+    r->account = mr_account_open(&config);
+    for (uint32_t i = 0; i < r->past.jobs_count; i++) {
+        const struct mr_past_job *j = &r->past.jobs[i];
+        mr_account_job(r->account, i, j->client, j->submitted, j->accepted);
+    }
+    overs_find(r);
+    struct mr_span_merge *m = mr_span_merge_open(source, view, &r->past, out->from_ns, r->target);
+    const struct mr_trace_span *s;
+    uint32_t job = 0;
+    while ((s = mr_span_merge_next(m, &r->past.workers, &job))) {
+        events_until(r, s->accounted);
+        feed(r, s, job);
+    }
+    events_until(r, out->until_ns + OVER_DELAY);
+    for (uint32_t i = 0; i < r->workers_room; i++)
+        if (r->workers[i].doubted) worker_goes(r, &r->workers[i], r->workers[i].doubted);
+    mr_account_close(&r->account);
+    ops_finish(r, mr_span_merge_ops(m));
+    out->is_away = mr_span_merge_is_away(m);
+    uint64_t spans = mr_span_merge_spans(m);
+    if (view->spans > spans) out->not_recorded = view->spans - spans;
+    mr_span_merge_close(&m);
+    for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
+        out->slot_ns += out->sums.ns[i];
+}
+
+int mr_job_account_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
+    const struct mr_job_account_ask *ask, struct mr_job_account *out)
+{
+    struct reading r = {.out = out, .ask = ask};
+    *out = (struct mr_job_account){0};
+    mr_cluster_past_init(&r.past);
+    const struct mr_past_range range = {.segments = ask->segments,
+        .count = ask->segments_count,
+        .from = ask->from_ns,
+        .until = ask->until_ns ? ask->until_ns : UINT64_MAX};
+    mr_cluster_past_read(&r.past, source, view, &range);
+    int err = window_find(&r, source, view);
+    if (!err) account_run(&r, source, view);
+    for (uint32_t i = 0; i < r.workers_room; i++)
+        mr_release(r.workers[i].lanes);
+    for (uint32_t i = 0; i < r.ops_room; i++)
+        mr_release(r.ops[i].buckets);
+    mr_release(r.workers);
+    mr_release(r.ops);
+    mr_release(r.overs);
+    mr_cluster_past_fini(&r.past);
+    return err;
+}
+
+void mr_job_account_fini(struct mr_job_account *a)
+{
+    for (uint32_t i = 0; i < a->ops_count; i++)
+        mr_release(mr_unconst(a->ops[i].name.p));
+    mr_release(a->ops);
+    mr_release(a->steps);
+    *a = (struct mr_job_account){0};
+}

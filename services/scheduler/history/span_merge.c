@@ -1,0 +1,220 @@
+/* A heap has the jobs whose trace is open, by the time of their next span. Of each open job, one
+ * block is in memory. */
+#include "services/scheduler/history/span_merge.h"
+
+#include "base/alloc.h"
+
+struct numbers { /* from a number of the block to a number of the names */
+    uint32_t *of;
+    uint32_t room;
+};
+
+struct open_job {
+    uint32_t number;
+    struct mr_trace_cursor *cursor;
+    struct mr_trace_span *spans; /* of the present block */
+    uint32_t at, count, room;
+};
+
+struct mr_span_merge {
+    const struct mr_trace_source *source;
+    const struct mr_trace_view *view;
+    const struct mr_cluster_past *past;
+    uint64_t from;
+    uint32_t whole;
+    uint32_t next_job; /* the first job that was not opened yet */
+    struct open_job **heap;
+    uint32_t heap_count, heap_room;
+    bool is_taken; /* the span on top of the heap was given to the caller */
+    struct mr_trace_names ops;
+    struct numbers op_of, worker_of;
+    /* Where a block's spans go while it is decoded. */
+    struct open_job *to;
+    struct mr_trace_names *workers;
+    uint64_t spans;
+    bool is_away;
+};
+
+struct mr_span_merge *mr_span_merge_open(const struct mr_trace_source *source,
+    const struct mr_trace_view *view, const struct mr_cluster_past *past, uint64_t from,
+    uint32_t whole)
+{
+    struct mr_span_merge *m = mr_alloc(sizeof *m);
+    m->source = source;
+    m->view = view;
+    m->past = past;
+    m->from = from;
+    m->whole = whole;
+    mr_trace_names_init(&m->ops);
+    return m;
+}
+
+static void job_close(struct mr_span_merge *m, struct open_job *j)
+{
+    m->is_away = m->is_away || mr_trace_cursor_is_away(j->cursor);
+    mr_trace_cursor_close(&j->cursor);
+    mr_release(j->spans);
+    mr_release(j);
+}
+
+void mr_span_merge_close(struct mr_span_merge **mp)
+{
+    struct mr_span_merge *m = *mp;
+    *mp = NULL;
+    if (!m) return;
+    while (m->heap_count)
+        job_close(m, m->heap[--m->heap_count]);
+    mr_release(m->heap);
+    mr_trace_names_fini(&m->ops);
+    mr_release(m->op_of.of);
+    mr_release(m->worker_of.of);
+    mr_release(m);
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static uint64_t time_of(const struct open_job *j)
+{
+    return j->spans[j->at].accounted;
+}
+
+static bool is_before(const struct open_job *a, const struct open_job *b)
+{
+    uint64_t x = time_of(a), y = time_of(b);
+    return x != y ? x < y : a->number < b->number;
+}
+
+static void sift_down(struct mr_span_merge *m)
+{
+    struct open_job *top = m->heap[0];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= m->heap_count) break;
+        if (child + 1 < m->heap_count && is_before(m->heap[child + 1], m->heap[child])) child++;
+        if (!is_before(m->heap[child], top)) break;
+        m->heap[at] = m->heap[child];
+        at = child;
+    }
+    m->heap[at] = top;
+}
+
+static void heap_add(struct mr_span_merge *m, struct open_job *j)
+{
+    if (m->heap_count == m->heap_room) {
+        uint32_t more = MR_MAX(16u, m->heap_room * 2);
+        m->heap = mr_grow(m->heap, m->heap_room * sizeof(void *), more * sizeof(void *));
+        m->heap_room = more;
+    }
+    uint32_t at = m->heap_count++;
+    for (; at && is_before(j, m->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        m->heap[at] = m->heap[(at - 1) / 2];
+    m->heap[at] = j;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static uint32_t number_of(
+    struct numbers *n, uint32_t local, struct mr_trace_names *names, struct mr_str name)
+{
+    if (local >= n->room) {
+        uint32_t more = MR_MAX(local + 1, MR_MAX(16u, n->room * 2));
+        n->of = mr_grow(n->of, n->room * sizeof *n->of, more * sizeof *n->of);
+        n->room = more;
+    }
+    /* 0: the number is new in this block */
+    if (!n->of[local]) n->of[local] = 1 + mr_trace_names_number(names, name);
+    return n->of[local] - 1;
+}
+
+static void numbers_clear(struct numbers *n)
+{
+    if (n->room) memset(n->of, 0, n->room * sizeof *n->of);
+}
+
+static void on_span(void *ctx, const struct mr_trace_span *s)
+{
+    struct mr_span_merge *m = ctx;
+    struct open_job *j = m->to;
+    if (j->number == m->whole) m->spans++;
+    if (j->number != m->whole && s->finished < m->from && s->accounted < m->from) return;
+    if (j->count == j->room) {
+        uint32_t more = MR_MAX(256u, j->room * 2);
+        j->spans = mr_grow(j->spans, j->room * sizeof *s, more * sizeof *s);
+        j->room = more;
+    }
+    struct mr_trace_span *to = &j->spans[j->count++];
+    *to = *s;
+    to->op_id = number_of(&m->op_of, s->op_id, &m->ops, s->op);
+    to->worker_id = number_of(&m->worker_of, s->worker_id, m->workers, s->worker);
+    to->op = to->worker = (struct mr_str){0}; /* lent by the block */
+}
+
+/* Reads blocks until one has a span. False: the job has no more spans. */
+static bool block_next(struct mr_span_merge *m, struct open_job *j)
+{
+    struct mr_str block;
+    j->at = j->count = 0;
+    m->to = j;
+    while (!j->count && mr_trace_cursor_next(j->cursor, &block)) {
+        struct mr_trace_block head;
+        if (mr_trace_block_read(block, &head)) continue;
+        if (j->number != m->whole && head.finished_max < m->from) continue;
+        numbers_clear(&m->op_of);
+        numbers_clear(&m->worker_of);
+        (void)mr_trace_decode(block, on_span, m);
+    }
+    return j->count > 0;
+}
+
+static void job_open(struct mr_span_merge *m, uint32_t number)
+{
+    struct open_job *j = mr_alloc(sizeof *j);
+    j->number = number;
+    j->cursor = mr_trace_cursor_open(m->source, m->view, m->past->jobs[number].id);
+    if (block_next(m, j))
+        heap_add(m, j);
+    else
+        job_close(m, j);
+}
+
+/* Leaves the span that the caller had. */
+static void top_pass(struct mr_span_merge *m)
+{
+    struct open_job *j = m->heap[0];
+    if (++j->at == j->count && !block_next(m, j)) {
+        m->heap[0] = m->heap[--m->heap_count];
+        job_close(m, j);
+    }
+    if (m->heap_count) sift_down(m);
+}
+
+const struct mr_trace_span *mr_span_merge_next(
+    struct mr_span_merge *m, struct mr_trace_names *workers, uint32_t *job)
+{
+    m->workers = workers;
+    if (m->is_taken) top_pass(m);
+    m->is_taken = false;
+    while (m->next_job < m->past->jobs_count &&
+           (!m->heap_count || m->past->jobs[m->next_job].submitted <= time_of(m->heap[0])))
+        job_open(m, m->next_job++);
+    if (!m->heap_count) return NULL;
+    m->is_taken = true;
+    *job = m->heap[0]->number;
+    return &m->heap[0]->spans[m->heap[0]->at];
+}
+
+const struct mr_trace_names *mr_span_merge_ops(const struct mr_span_merge *m)
+{
+    return &m->ops;
+}
+
+uint64_t mr_span_merge_spans(const struct mr_span_merge *m)
+{
+    return m->spans;
+}
+
+bool mr_span_merge_is_away(const struct mr_span_merge *m)
+{
+    return m->is_away;
+}
