@@ -101,45 +101,45 @@ static const struct mr_account_recent *slot_before(
     return d && d->finished == x->lane_free ? d : NULL;
 }
 
-static void follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
-    const struct mr_account_recent *task, const struct mr_account_job_times *job,
-    mr_time slot_known, bool is_critical)
+/* Adds what the task waited for, down to the start of the task `before`, which it followed. */
+static void step_down(struct mr_account_chain *c, const struct mr_account_recent *x,
+    const struct mr_account_recent *before, mr_time slot_known)
 {
-    const struct mr_account_recent *x = task;
-    while (c->at > c->lower) {
-        const struct mr_account_recent *input = last_input(recents, x);
-        const struct mr_account_recent *before = is_critical ? slot_before(recents, x) : NULL;
-        if (before) {
-            wait_of(c, x, before, MR_MIN(before->finished, x->started), before->accounted);
-            mr_account_chain_down(c, before->started, MR_ACCOUNT_DEPENDENCY, before);
-            x = before;
-            continue;
-        }
-        if (!input) {
-            /* tasks may be sent while Redis writes the job's record: then the record delays nothing
-             */
-            bool is_delayed = job->accepted && x->sent >= job->accepted;
-            mr_time floor = is_delayed ? job->accepted : job->submitted;
-            wait_of(c, x, NULL, floor, slot_known);
-            mr_account_chain_down(c, job->submitted, MR_ACCOUNT_JOURNAL, x);
-            return;
-        }
-        wait_of(c, x, input, MR_MIN(input->finished, x->started), slot_known);
-        mr_account_chain_down(c, input->started, MR_ACCOUNT_DEPENDENCY, input);
-        x = input;
-        slot_known = 0;
-    }
+    wait_of(c, x, before, MR_MIN(before->finished, x->started), slot_known);
+    mr_account_chain_down(c, before->started, MR_ACCOUNT_DEPENDENCY, before);
+}
+
+/* Adds what a task waited for that has no input. */
+static void root_down(struct mr_account_chain *c, const struct mr_account_recent *x,
+    const struct mr_account_job_times *job, mr_time slot_known)
+{
+    /* tasks may be sent while Redis writes the job's record: then the record delays nothing */
+    bool is_delayed = job->accepted && x->sent >= job->accepted;
+    mr_time floor = is_delayed ? job->accepted : job->submitted;
+    wait_of(c, x, NULL, floor, slot_known);
+    mr_account_chain_down(c, job->submitted, MR_ACCOUNT_JOURNAL, x);
 }
 
 void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job,
     mr_time slot_known)
 {
-    follow(c, recents, task, job, slot_known, false);
+    const struct mr_account_recent *x = task, *input;
+    for (; c->at > c->lower && (input = last_input(recents, x)); x = input, slot_known = 0)
+        step_down(c, x, input, slot_known);
+    if (c->at > c->lower) root_down(c, x, job, slot_known);
 }
 
 void mr_account_chain_critical(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job)
 {
-    follow(c, recents, task, job, 0, true);
+    const struct mr_account_recent *x = task;
+    while (c->at > c->lower) {
+        const struct mr_account_recent *slot = slot_before(recents, x);
+        const struct mr_account_recent *before = slot ? slot : last_input(recents, x);
+        if (!before) break;
+        step_down(c, x, before, slot ? slot->accounted : 0);
+        x = before;
+    }
+    if (c->at > c->lower) root_down(c, x, job, 0);
 }

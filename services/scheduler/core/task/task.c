@@ -139,19 +139,15 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     s->has_work = true; /* the worker has room for another task */
 }
 
-/* Adjusts the counts of the node's dependents when the node becomes covered or uncovered. */
-static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
+/* Counts the task as unsent in its waiting dependents. */
+static void dependents_uncover(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (u->state != MR_TASK_WAITING || !mr_sched__is_edge(s, task, j->base + d[i])) continue;
-        if (!is_covered)
-            u->unsent++;
-        else
-            u->unsent--;
+        if (u->state == MR_TASK_WAITING && mr_sched__is_edge(s, task, j->base + d[i])) u->unsent++;
     }
 }
 
@@ -171,7 +167,7 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
         if (u->value < LITERAL && s->values[u->value].worker == worker)
             s->values[u->value].flags &= (uint8_t)~V_LAST;
     }
-    dependents_cover(s, task, false);
+    dependents_uncover(s, task);
     if (t->state == MR_TASK_RUNNING) mr_sched__task_move(s, task, MR_TASK_READY);
     t->worker = NONE;
 }
