@@ -24,7 +24,10 @@
 #define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)
-#define LEASE_ITEMS 30u /* a lease is long enough for the use of this many items */
+/* A lease is long enough for this many batches, and for the use of as many of the largest items as
+ * are taken ahead, of the item that is in use, and of the one before it. */
+#define LEASE_BATCHES 30u
+#define LEASE_ITEMS (AHEAD + 2)
 #define CALL_TIMEOUT (5 * MR_SECOND)
 /* Limits of the time in which mr_taker_stop sends the last answers for items. The second limit is
  * for a cancelled task, which has to end soon. */
@@ -283,8 +286,9 @@ void mr_taker_answer(
     say(t, &a);
 }
 
-void mr_taker_set_pace(struct mr_taker *t, mr_duration item)
+void mr_taker_set_pace(struct mr_taker *t, mr_duration batch, uint64_t item_batches)
 {
-    mr_duration lease = MR_MIN(item, LEASE_MAX) * LEASE_ITEMS;
+    uint64_t batches = LEASE_BATCHES + LEASE_ITEMS * MR_MIN(item_batches, UINT32_MAX);
+    mr_duration lease = batch < LEASE_MAX / batches ? batch * batches : LEASE_MAX;
     atomic_store(&t->lease, MR_MIN(MR_MAX(lease, LEASE_MIN), LEASE_MAX));
 }

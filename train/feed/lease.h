@@ -45,6 +45,6 @@ enum mr_taker_state mr_taker_state(const struct mr_taker *t);
 /* Answers an item. `reason`: why the item is unusable, with MR_TAKEN_DEAD; else NULL. */
 void mr_taker_answer(
     struct mr_taker *t, const struct mr_taken *item, enum mr_taken_end end, const char *reason);
-/* Sets the time that the use of one item takes, from which the taker computes the length of
- * leases. */
-void mr_taker_set_pace(struct mr_taker *t, mr_duration item);
+/* Sets the time that a batch takes, and the number of batches for which the rows of the largest
+ * item suffice. The taker computes the length of leases from both. */
+void mr_taker_set_pace(struct mr_taker *t, mr_duration batch, uint64_t item_batches);

@@ -40,8 +40,9 @@ struct mr_queue_feed {
     uint64_t y_bytes; /* size of one row of y */
     uint32_t filled;  /* how many rows the current batch has so far */
     uint64_t batches;
-    mr_time begun;    /* when the current batch was complete; 0: rows are still missing */
-    mr_duration pace; /* smoothed time from `begun` until mr_queue_feed_done */
+    uint64_t item_batches; /* batches for which the rows of the largest item suffice */
+    mr_time begun;         /* when the current batch was complete; 0: rows are still missing */
+    mr_duration pace;      /* smoothed time from `begun` until mr_queue_feed_done */
     struct mr_taker *taker;
 };
 
@@ -94,6 +95,7 @@ static int item_check(struct mr_queue_feed *f, struct item *it, struct mr_error 
     if (f->y_bytes && is_index != f->is_index)
         return mr_fail(e, MR_EINVAL, "y is of another type than that of the items before");
     f->is_index = is_index;
+    f->item_batches = MR_MAX(f->item_batches, it->rows / f->spec.batch);
     f->y_bytes = mr_rows_bytes(it->y);
     if (!is_index) {
         if (!f->y) f->y = mr_alloc_aligned(s->batch * f->y_bytes, 64);
@@ -252,7 +254,7 @@ uint64_t mr_queue_feed_done(struct mr_queue_feed *f)
     mr_duration took = MR_MIN(mr_clock_now() - f->begun, 4 * f->pace + MR_SECOND);
     f->pace = (f->pace * 7 + took) / 8;
     f->begun = 0;
-    mr_taker_set_pace(f->taker, f->pace);
+    mr_taker_set_pace(f->taker, f->pace, f->item_batches);
     f->batches++;
     used_take_away(f);
     f->filled = 0;
