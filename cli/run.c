@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHOWN_MAX 50 /* targets that are printed at most */
+#define SHOWN_MAX 50 /* limit of the targets that are printed */
 
 static const struct mr_option options[] = {
     MR_SUBMIT_OPTIONS("write each target to a file in this directory"),

@@ -1,6 +1,7 @@
-/* The header that every file of operators includes. A *family* is the table of one file; a function
- * returns the table's descriptors and their number. The header of each folder declares its
- * families, and ops/registry/builtin.c lists them all. */
+/* The header that every file of operators includes. A *family* is the table of the operators of one
+ * file. Each family has a function (mr_op_family) that returns the table's descriptors and their
+ * number. The header of each folder declares these functions, and ops/registry/builtin.c lists them
+ * all. */
 #pragma once
 
 #include "base/err.h"

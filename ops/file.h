@@ -27,6 +27,7 @@ int mr_op_file_take_all(
  * sets `*out` to `bytes`. `path` is for error texts; empty: the bytes were an argument. */
 int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str path,
     struct mr_buf *room, struct mr_str *out);
-/* Reads n bytes at `offset` into scratch memory. The file must have this many bytes. */
+/* Reads exactly n bytes at `offset` into scratch memory. The caller makes sure that the file has
+ * these bytes. */
 int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
     uint64_t n, struct mr_str *out);

@@ -104,8 +104,8 @@ struct mr_op_services {
      * threads of this worker whose slots are idle. Blocks start in the order of their numbers.
      * - `lane` is below lanes(), and no two blocks have the same lane at the same time: working
      * memory is an array indexed by `lane`.
-     * - What a block computes is stored by the block's number and combined after this call. So the
-     * result has the same bits however many threads helped.
+     * - The operator stores the result of each block by the block's number, and combines these
+     * results after this call. So the final result has the same bits however many threads helped.
      * - A block uses no service of the call, this one included.
      * - A new task for the slot of a helping thread waits until the thread's block ends. Blocks of
      * 30 to 100 us are right: claiming a block costs less than 1 us.

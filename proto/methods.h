@@ -74,7 +74,7 @@ struct mr_route {
     const char *path; /* the path of the annotation, for example "/v1/jobs/{id}:cancel" */
     const struct mr_route_segment *segments;
     unsigned segments_count;
-    const struct mr_route_header *headers; /* the last element has the field NULL */
+    const struct mr_route_header *headers; /* in the last element the member `field` is NULL */
     /* The text after the colon at the end of the path. NULL: the path has none. */
     const char *action;
     /* Name of the field that is the body. "*": the whole request is the body. NULL: no body. */

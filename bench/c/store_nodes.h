@@ -126,8 +126,8 @@ static void drop(struct mr_store *st, mr_object_id id)
     if (mr_store_delete(st, &id, 1, true, &e)) die("delete", &e);
 }
 
-/* Takes the program and whether rows are JSON from the arguments, makes the directory, and returns
- * `bytes` bytes of data. */
+/* Checks that the arguments name the store's program, and reads whether results are printed as
+ * JSON. Makes the directory `folder`. Returns `bytes` bytes of data. */
 static char *begin(int argc, char **argv, uint64_t bytes)
 {
     if (argc < 2) {

@@ -1,5 +1,5 @@
-/* Calls of the gateway, and their answers in JSON. The gateway is that of --url, or else that of
- * the cluster that `up` started last. */
+/* Sends requests to the gateway and reads its answers in JSON. The gateway is that of --url, or
+ * else that of the cluster that `up` started last. */
 #include "cli/client/client.h"
 
 #include "base/alloc.h"

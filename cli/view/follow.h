@@ -12,12 +12,13 @@ enum mr_follow_style {
     MR_FOLLOW_JSON, /* each event as a line of JSON on stdout */
 };
 
-/* Follows the job until it has ended. `*exit_code` is the exit code for its end, and on MR_OK
- * `*job` is the document of the last event (to be freed with yyjson_doc_free). A broken stream is
- * resumed if the gateway comes back within a minute. If the user leaves the screen, the exit code
- * is MR_EXIT_JOB, and the job in the document is not over. With `job` NULL, and not with
- * MR_FOLLOW_JSON, the function prints how the job's loops ended: on stdout with MR_FOLLOW_LINES,
- * else on stderr. */
+/* Follows the job until it has ended or the user leaves the screen. Sets `*exit_code` to MR_EXIT_OK
+ * if the job has succeeded, otherwise to MR_EXIT_JOB. On MR_OK, `*job` is the document of the last
+ * event (to be freed with yyjson_doc_free). After the user has left the screen, the job in this
+ * document is not over. A broken stream is resumed if the gateway comes back within a minute.
+ *
+ * If `job` is NULL and the style is not MR_FOLLOW_JSON, the function prints how the loops of the
+ * ended job ended: on stdout for the style MR_FOLLOW_LINES, otherwise on stderr. */
 int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_style style,
     int *exit_code, yyjson_doc **job, struct mr_error *e);
 bool mr_job_is_over(yyjson_val *job);

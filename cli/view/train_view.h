@@ -24,7 +24,7 @@ struct mr_train_view {
     double accuracy;    /* accuracy of the latest score; NaN: scores have none */
     uint64_t step;
     struct mr_buf scores;         /* all scores as JSON, with commas between them */
-    struct mr_plot_point *losses; /* points of the curve, by step */
+    struct mr_plot_point *losses; /* points of the curve of the loss; x is the step */
     struct mr_plot_point *accuracies;
     size_t points_count;
     unsigned thinned; /* each point stands for 2^thinned scores */
@@ -40,7 +40,7 @@ void mr_train_view_fini(struct mr_train_view *v);
 
 /* Takes over `doc`; `training` is the session in it. */
 void mr_train_view_take(struct mr_train_view *v, yyjson_doc *doc, yyjson_val *training);
-/* Reads the threshold from the session's document. */
+/* Reads from the session's document the threshold at which the training stops. */
 void mr_train_view_document(struct mr_train_view *v, const char *json);
 void mr_train_view_score(struct mr_train_view *v, const char *json); /* takes one score */
 

@@ -21,7 +21,7 @@ struct mr_backends {
     struct mr_rpc_channel *workers[MR_BACKEND_WORKERS_MAX];
     size_t workers_count;
     size_t store; /* index of the store that requests go to */
-    /* True: the scheduler is asked for the addresses of the stores. */
+    /* True: the options name no store, so the scheduler is asked for the stores' addresses. */
     bool asks;
     mr_rpc_call_id asking;
 };

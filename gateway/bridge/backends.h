@@ -34,7 +34,7 @@ void mr_backends_set_workers(struct mr_backends *b, const char *const *addresses
 /* Returns the channel to the worker at `address`. NULL: there is none. */
 struct mr_rpc_channel *mr_backends_worker(struct mr_backends *b, const char *address);
 
-/* Return the number of channels to the scheduler, the stores and the trainer, and the channel with
- * number i; the scheduler has number 0. */
+/* Returns how many channels there are to the scheduler, the stores and the trainer together. */
 size_t mr_backends_count(const struct mr_backends *b);
+/* Returns the i-th of these channels: 0 is the scheduler, then the stores, then the trainer. */
 struct mr_rpc_channel *mr_backends_at(const struct mr_backends *b, size_t i);

@@ -1,5 +1,6 @@
-/* Makes each exchange a gRPC call. The context of a call is its exchange. The exchange is freed
- * when the call is over and the HTTP thread has left. */
+/* Makes the gRPC calls for exchanges. An exchange is one HTTP request that waits for a service
+ * (exchange.h). The exchange is the context of its gRPC call. The exchange is freed when the call
+ * is over and the HTTP thread has posted LEAVE. */
 #include "gateway/bridge/bridge.h"
 
 #include "base/alloc.h"
@@ -31,7 +32,7 @@
 #define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
 #define REOPEN_TIMEOUT (60 * MR_SECOND)
-/* While draining, connections that were accepted just before have this time to send a request. */
+/* The drain waits at most this long for the first requests of new connections. */
 #define FIRST_REQUEST MR_SECOND
 /* Time between two calls of Waits.End while draining. Waits.End is called again and again, because
  * another call may have begun to wait since. */

@@ -25,8 +25,8 @@ struct mr_exchange *mr_exchange_new(void)
 }
 
 /* SILENT ──▶ OPENED ──▶ ANSWERED ──▶ OVER
- * Each state may also become OVER, and SILENT may become ANSWERED. Another message leaves ANSWERED
- * as it is. */
+ * SILENT and OPENED may also become OVER, and SILENT may become ANSWERED. An ANSWERED exchange
+ * stays ANSWERED when further messages come. */
 #define S(x) (1u << MR_EXCHANGE_##x)
 static const unsigned moves[] = {
     [MR_EXCHANGE_SILENT] = S(OPENED) | S(ANSWERED) | S(OVER),

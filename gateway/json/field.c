@@ -1,4 +1,5 @@
-/* Writes values of fields. Error sentences name a field as the proto file spells it. */
+/* Writes values of protobuf fields in wire format. Error sentences name a field as the proto file
+ * spells it. */
 #include "gateway/json/field.h"
 
 #include "base/assert.h"

@@ -18,8 +18,9 @@ struct mr_path_field {
 const ProtobufCFieldDescriptor *mr_field_find(
     const ProtobufCMessageDescriptor *type, struct mr_str name);
 
-/* Appends tag and value. An enum is written as its name, a bool as true, false, 1 or 0, and bytes
- * in base64. The sentence of MR_EINVAL names the field. */
+/* Parses `text`, and appends the field's tag and value to `wire`. In `text` an enum value is its
+ * name, a bool is true, false, 1 or 0, and bytes are in base64. The error text of MR_EINVAL names
+ * the field. */
 int mr_field_from_text(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, struct mr_buf *wire, struct mr_error *e);
 

@@ -20,9 +20,10 @@ enum frame_kind { FRAME_MESSAGE, FRAME_LIST, FRAME_MAP };
 
 struct frame {
     enum frame_kind kind;
-    /* MESSAGE: type of the message. MAP: type of an entry. LIST: type of the items. */
+    /* MESSAGE: type of the message. MAP: type of an entry. LIST: type of the message that has the
+     * list. */
     const ProtobufCMessageDescriptor *type;
-    /* LIST and MAP: the field itself. MESSAGE: the current field. */
+    /* LIST: the repeated field. MAP: the map field. MESSAGE: the field that is being read. */
     const ProtobufCFieldDescriptor *field;
     union {
         yyjson_obj_iter object;

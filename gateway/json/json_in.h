@@ -9,9 +9,9 @@
 /* Limit of bytes of a body that becomes one message. */
 #define MR_JSON_BODY_BYTES_MAX ((size_t)4 << 20)
 
-/* Appends the message to `wire`. A field that the path has set must not be in the body as well.
- * Errors name the field by its path in the document ("tasks[3].key"), or line and column where the
- * text is not JSON. */
+/* Appends the message to `wire`. A field that the path of the URL has set (`path_fields`) must not
+ * be in the body as well. Errors name the field by its place in the document ("tasks[3].key"), or
+ * line and column where the text is not JSON. */
 int mr_json_to_wire(const ProtobufCMessageDescriptor *type, struct mr_str json,
     const struct mr_path_field *path_fields, size_t path_fields_count, struct mr_buf *wire,
     struct mr_error *e);

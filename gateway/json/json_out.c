@@ -16,7 +16,7 @@
 
 struct frame {
     const ProtobufCMessage *m;
-    unsigned field; /* number of the next field to write */
+    unsigned field; /* index of the next field to write */
     size_t item;    /* index of the next item of the current repeated field */
     bool is_open;   /* true: the opening bracket of this field is written */
     bool wrote;     /* true: a comma has to precede the next member */
@@ -173,7 +173,7 @@ static void write_plain(const ProtobufCMessage *m, const ProtobufCFieldDescripto
     case PROTOBUF_C_TYPE_BYTES: write_bytes(m, f, at, out); return;
     case PROTOBUF_C_TYPE_MESSAGE: break;
     }
-    mr_assert(false); /* cannot happen: messages are pushed and not written */
+    mr_assert(false); /* cannot happen: a message is put on the stack instead */
 }
 
 static void write_map_key(const ProtobufCMessage *entry, struct mr_buf *out)

@@ -1,4 +1,4 @@
-/* Makes gauges and counters of the answers to Cluster.Info and Cluster.Workers. */
+/* Makes gauges and counters from the answers to Cluster.Info and Cluster.Workers. */
 #include "gateway/metrics/worker_metrics.h"
 
 struct sample {

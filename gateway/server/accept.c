@@ -1,5 +1,5 @@
-/* One loop: the thread accepts connections until the queue is empty or there is no room, then
- * sleeps. */
+/* The accept thread runs one loop: it accepts connections until the kernel's queue of them is empty
+ * or no further connection can be accepted for now. Then it sleeps. */
 #include "gateway/server/accept.h"
 
 #include "base/alloc.h"

@@ -71,8 +71,9 @@ enum mr_answer_kind {
 
 /*  TARGET ──headers──▶ BODY ──▶ STARTED ──▶ SENT
  *
- * A request that is refused, or that needs no service, is answered from BODY. An upload stays in
- * STARTED until its end; the body of any other request is complete when the exchange starts. */
+ * A request that needs no service, or is refused before its exchange starts, is answered in phase
+ * BODY. An upload stays in STARTED until its end; the body of any other request is complete when
+ * the exchange starts. */
 enum mr_request_phase {
     MR_REQUEST_TARGET,  /* the request line has come */
     MR_REQUEST_BODY,    /* the headers are checked, and the body may come */
@@ -118,14 +119,15 @@ struct mr_request {
     uint32_t chunks_out; /* CHUNKs that were posted and are not TAKEN yet */
 
     struct mr_exchange *x;
-    bool is_over; /* true: END was taken from the queue */
-    /* True: OPENED was taken from the queue, so the answer of a stream may begin before the first
+    bool is_over; /* true: END was taken from x->replies */
+    /* True: OPENED was taken from x->replies, so the answer of a stream may begin before the first
      * message has come. */
     bool is_open;
-    struct mr_reply held; /* a reply that was taken from the queue and is not used yet */
+    struct mr_reply held; /* a reply that was taken from x->replies and is not used yet */
     bool has_held;
 
-    /* The answer of a stream, written by its content reader. */
+    /* The bytes of the answer. libmicrohttpd fetches the bytes of a stream by its callback
+     * mr_stream_read, which makes them from the replies. */
     struct mr_buf out;
     size_t out_at;
     struct mr_pb_arena arena;
@@ -150,14 +152,14 @@ void mr_request_start(struct mr_request *r, bool more);
 /* NULL: an error, which is in `e` */
 struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e);
 void mr_request_move(struct mr_request *r, enum mr_request_phase to);
-/* Takes the next MESSAGE, HEARTBEAT or END from the queue. False: there is none now. */
+/* Takes the next MESSAGE, HEARTBEAT or END from r->x->replies. False: there is none now. */
 bool mr_request_next(struct mr_request *r, struct mr_reply *reply);
 void mr_request_use(struct mr_request *r);   /* posts a CREDIT for the reply */
 void mr_request_sleep(struct mr_request *r); /* suspends the connection until a reply comes */
 
 /* answer.c */
 enum MHD_Result mr_answer_error(struct mr_request *r);
-/* To be called when a MESSAGE, END or OPENED was taken from the queue. */
+/* To be called when a MESSAGE, END or OPENED was taken from r->x->replies. */
 enum MHD_Result mr_answer(struct mr_request *r);
 /* Answers with r->error, with this status and with one more header. */
 enum MHD_Result mr_answer_refused(
@@ -172,7 +174,7 @@ enum MHD_Result mr_answer_queue(
 /* In raw_answer.c: starts the answer when r->raw_message is its first piece. */
 enum MHD_Result mr_answer_raw(struct mr_request *r);
 
-/* In stream.c: the content reader of every stream. */
+/* In stream.c: the callback by which libmicrohttpd fetches the bytes of every stream. */
 ssize_t mr_stream_read(void *request, uint64_t at, char *to, size_t bytes_max);
 /* Makes `message` the next piece of a raw answer. Its bytes are copied once, into libmicrohttpd's
  * buffer. */

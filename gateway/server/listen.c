@@ -1,5 +1,5 @@
-/* Opens and closes the listening socket of the HTTP server, and the server. An address that other
- * machines can reach needs tokens. */
+/* Opens and closes the HTTP server and its listening socket. An address that other machines can
+ * reach needs tokens. */
 #include "gateway/server/internal.h"
 
 #include "base/alloc.h"

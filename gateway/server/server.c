@@ -117,7 +117,8 @@ static void flush_upload(struct mr_request *r, bool more)
 }
 
 /* Takes replies from the queue up to the first one that begins or ends the answer. This reply is
- * held in r->held. Each TAKEN before this reply makes room for another CHUNK. */
+ * held in r->held. Each MR_REPLY_TAKEN before it says that gRPC has sent one piece of the body, so
+ * there is room for another piece. */
 static void look(struct mr_request *r)
 {
     if (is_started(r) && !r->has_held) r->has_held = mr_request_next(r, &r->held);

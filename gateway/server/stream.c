@@ -1,6 +1,6 @@
-/* The content reader: turns replies into bytes as fast as the client reads, and suspends the
- * connection while there are no replies. For a slow client a newer progress event replaces an older
- * one. */
+/* The callback by which libmicrohttpd fetches the bytes of a stream. It turns replies into bytes as
+ * fast as the client reads, and suspends the connection while there are no replies. For a slow
+ * client a newer progress event replaces an older one. */
 #include "gateway/server/internal.h"
 
 #include "base/alloc.h"

@@ -90,7 +90,8 @@ static void segment_piece(struct mr_account *a, uint32_t lane, const struct mr_a
         piece(a, (struct mr_account_piece){
                      lane, MR_ACCOUNT_PREEMPTED, from, late, s->job, s->index, s->op});
         from = late;
-        /* the lane's last task was alike, and ran beside this one */
+        /* the lane's last task had the job and operator of the segment's task, and ended after
+         * that task had begun */
         bool is_alike = l->job == s->job && l->op == s->op;
         if (is_alike && l->finished >= s->from) class = MR_ACCOUNT_IMBALANCE;
     }
@@ -167,7 +168,8 @@ static void gap_divide(struct mr_account *a, uint32_t lane, mr_time from, mr_tim
     }
 }
 
-/* Returns when the first of the jobs that are not over was submitted. */
+/* Returns the time at which the first job that is not over was submitted. MR_NEVER: all jobs are
+ * over. */
 static mr_time first_active(const struct mr_account *a)
 {
     return a->active_from < a->jobs_count ? a->jobs[a->active_from].times.submitted : MR_NEVER;

@@ -45,7 +45,7 @@ struct mr_account_task {
     /* index of the input whose value came last; `index`: the task waited for none */
     uint32_t last_input;
     uint32_t lane;    /* number of the slot; MR_ACCOUNT_NONE: the task had no slot */
-    mr_time ready;    /* when the scheduler knew all inputs */
+    mr_time ready;    /* when the scheduler learned that the last input had a value */
     mr_time sent;     /* when the scheduler sent the task */
     mr_time received; /* when the worker received the task */
     /* when the last input came to the worker, if it came after the task and from elsewhere */
@@ -74,8 +74,9 @@ void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time
  * gone before the account begins has no part in it, unless it exists again later. */
 void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
 
-/* A job was submitted; jobs come in the order of `submitted`. `client`: a number; gaps between jobs
- * of one client are its own. `accepted`: when Redis had the job's record; 0: not known. */
+/* A job was submitted; jobs come in the order of `submitted`. `client`: number of the client. If an
+ * earlier job has the same client, the time without jobs before this job is the client's
+ * (MR_ACCOUNT_CLIENT). `accepted`: when Redis had the job's record; 0: not known. */
 void mr_account_job(
     struct mr_account *a, uint32_t job, uint32_t client, mr_time submitted, mr_time accepted);
 /* The job is over. Follows its attempts. */

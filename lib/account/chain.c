@@ -38,8 +38,8 @@ void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_acc
     c->at = from;
 }
 
-/* Returns the input whose value came last. NULL: the task waited for no input, or the cache does
- * not have the input any more. */
+/* Returns that input of task `x` whose value came last. NULL: the task waited for no input, or the
+ * cache does not have that input any more. */
 static const struct mr_account_recent *last_input(
     const struct mr_account_recents *recents, const struct mr_account_recent *x)
 {
@@ -49,7 +49,7 @@ static const struct mr_account_recent *last_input(
     return d && d->started <= x->started ? d : NULL;
 }
 
-/* Adds the time between the moment when the worker had the task's message and the start. `need`:
+/* Adds the time from when the worker had the message with task `x` to the task's start. `need`:
  * when the message and the result of the last input existed, wherever they were. */
 static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_recent *input, mr_time need)
@@ -68,8 +68,8 @@ static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_r
     mr_account_chain_down(c, need, way, x);
 }
 
-/* Adds the time from `floor`, when the last input was done or the job was accepted, to the start.
- */
+/* Adds the time from `floor` to the start of task `x`. `floor`: when the last input was done; if
+ * `input` is NULL, when the job was accepted or submitted. */
 static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_recent *input, mr_time floor, mr_time slot_known)
 {

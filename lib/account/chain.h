@@ -1,6 +1,6 @@
-/* What a slot waited for, backward in time: the path from a task to the input that came last, to
- * that task's last input, and so on to the submission of the job. This is the critical path of the
- * task. Each piece of the path is a segment with its class. */
+/* What a slot waited for, backward in time: the critical path of a task. Of the tasks that made its
+ * inputs, the path leads to the one that finished last. From there it goes on in the same way, to
+ * the submission of the job. Each piece of the path is a segment with its class. */
 #pragma once
 
 #include "account/class.h"
@@ -8,8 +8,8 @@
 
 struct mr_account_segment {
     mr_time from, to;
-    /* The task that the segment belongs to; of DEPENDENCY the task that runs. MR_ACCOUNT_NONE: it
-     * is not known. */
+    /* The task that the segment belongs to. If the class is DEPENDENCY, this is the task that runs,
+     * not the one that needs its result. MR_ACCOUNT_NONE: the task is not known. */
     uint32_t job, index;
     uint32_t op;
     uint16_t late_permille; /* DEPENDENCY: share in which the kernel ran another thread */

@@ -11,7 +11,8 @@ typedef struct {
     uint64_t v;
 } mr_job_id;
 
-/* Worker id: one start of one worker process. The scheduler gives it out: tag << 32 | number. */
+/* Worker id: one start of one worker process. The scheduler gives out the id. Like a job id, it is
+ * tag << 32 | number. */
 typedef struct {
     uint64_t v;
 } mr_worker_id;

@@ -216,8 +216,8 @@ static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, stru
     return MR_OK;
 }
 
-/* Maps the first byte of an item to the bytes of the whole item. 0: the item is a text, a byte
- * string, a container or an extension. */
+/* Maps the first byte of an item to the number of bytes of the whole item. 0: the item is a text,
+ * a byte string, a container or an extension. */
 static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xc2] = 1,
     [0xc3] = 1,

@@ -64,8 +64,8 @@ static int read_frame(
     return rest->n ? bad(e, "more bytes than sections") : MR_OK;
 }
 
-/* Expands the columns that have a compact form (int_column.h) to full width. Other columns, such as
- * all of version 1, stay as they are. */
+/* Expands the columns that have a compact form (int_column.h) to full width. Columns of form 0 stay
+ * as they are. In versions 1 and 2 of the format all columns have form 0. */
 static int read_numbers(struct mr_columns *c, struct mr_error *e)
 {
     uint64_t n = c->nodes_count, keys = n + c->culled_count, inputs = c->at[MR_COLUMN_INPUTS].n;

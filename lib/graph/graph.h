@@ -25,7 +25,7 @@ enum mr_node_kind {
 typedef struct {
     uint64_t hi;
     uint64_t lo;
-} mr_graph_hash; /* of a definition, which is all that a node's value depends on */
+} mr_graph_hash; /* of a node's definition: operator, arguments, inputs' definitions, purity */
 
 enum { /* bits of `given`: the options that the task sets; all other options are zero */
     MR_OPTION_RETRIES = 1 << 0,
@@ -114,7 +114,7 @@ struct mr_graph {
     struct mr_graph_loop *loops;       /* loops with a condition (graph/loop.h) */
     uint32_t loops_count, slots_count; /* slots_count: tasks in the bodies of all loops */
     uint32_t *slot_of;  /* by node: its slot, or MR_NODE_NONE; NULL: there is no loop */
-    uint32_t *round_of; /* by node with a slot: its round */
+    uint32_t *round_of; /* by node: its round of the loop (loop.h); only for nodes with a slot */
 
     struct mr_text_arena text; /* memory of the texts in options[], ops[] and job */
     struct mr_index by_key;    /* kept nodes, then culled keys; made by the first mr_graph_find */

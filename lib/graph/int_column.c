@@ -4,7 +4,8 @@
 #include "base/assert.h"
 
 /* Copies up to MR_INT_COLUMN_SOME numbers into `out`, from number `from` on, and returns how many.
- * All numbers come either from c->p or from c->more, so there may be fewer. */
+ * One call copies from only one of the arrays c->p and c->more. At the end of an array it copies
+ * fewer numbers. */
 static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *out)
 {
     bool is_more = from >= c->count;

@@ -30,7 +30,8 @@ struct mr_graph_loop {
     struct mr_str name;
     uint32_t rounds; /* rounds that may run at most; 2 or more */
     uint32_t exits_count;
-    const uint32_t *until; /* by round, without the last: the node of until[r]; rounds - 1 nodes */
+    /* until[r]: the node whose value tells whether round r was the last; for r < rounds - 1 */
+    const uint32_t *until;
     const uint32_t *exits;
 };
 

@@ -22,7 +22,7 @@ void mr_task_options_copy(
 void mr_job_options_copy(
     struct mr_text_arena *p, const struct mr_job_options *o, struct mr_job_options *out);
 
-/* Converts seconds that a user gave to ns. MR_EINVAL: the number is not above 0, or is more than
+/* Converts a user's number of seconds to ns. MR_EINVAL: the number is not above 0, or is more than
  * 1e9; the error text begins with `what`. */
 int mr_option_seconds(const char *what, double seconds, mr_duration *out, struct mr_error *e);
 int mr_option_amount(struct mr_str what, double amount, uint64_t *micro, struct mr_error *e);

@@ -210,12 +210,13 @@ static void sort_all_kids(struct plan *p)
     mr_release(scratch);
 }
 
-/* Lists the dependents of the kept nodes. */
+/* Lists the dependents of the kept nodes: each node gets a range of p->dependents. */
 static void list_dependents(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
     uint32_t at = 0;
-    /* Sets the end of each node's range; the next loop fills the ranges from their ends. */
+    /* Sets `dependent_at` to the end of the node's range. The next loop fills each range from its
+     * end, and moves `dependent_at` to the start of the range. */
     for (uint32_t v = 0; v <= g->count; v++) {
         p->at[v].rank = NONE;
         at += p->at[v].uses;

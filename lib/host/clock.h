@@ -10,7 +10,7 @@ mr_time mr_clock_now(void);             /* reads CLOCK_MONOTONIC */
 uint64_t mr_clock_wall(void);           /* ns since 1970; the wall clock may jump */
 mr_duration mr_clock_thread_cpu(void);  /* returns the CPU time of the calling thread */
 mr_duration mr_clock_process_cpu(void); /* returns the CPU time of all threads of the process */
-void mr_clock_sleep(mr_duration d);     /* sleeps; must not be called on a core thread */
+void mr_clock_sleep(mr_duration d);     /* sleeps; not to be called on the thread of a core */
 
 /* How long a thread could run and did not, because the kernel ran another one. Read from
  * /proc/thread-self/schedstat (Linux, Documentation/scheduler/sched-stats.rst).

@@ -4,12 +4,12 @@
  * The owner reads the item and passes the cell back to the senders for the next lap.
  *
  * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks for items once more, and sleeps. A
- * sender that has filled a cell and sees the bit clears the bit, adds WAKER to the word, wakes the
- * owner, and subtracts WAKER. So the owner can tell when no sender is inside a wake any more. The
- * accesses of both sides are sequentially consistent: the owner sees the item or the sender sees
- * the bit. There are no fences, because ThreadSanitizer does not understand them. Senders that wait
- * for room raise `room_wanted` and then try once more; the owner makes room and then reads
- * `room_wanted`. */
+ * sender fills a cell and then looks at the bit. If the bit is set, the sender clears the bit, adds
+ * WAKER to `sleep`, wakes the owner, and subtracts WAKER. So the owner can tell when no sender is
+ * inside a wake any more. The accesses of both sides are sequentially consistent: the owner sees
+ * the item or the sender sees the bit. There are no fences, because ThreadSanitizer does not
+ * understand them. Senders that wait for room raise `room_wanted` and then try once more; the owner
+ * makes room and then reads `room_wanted`. */
 #include "host/inbox.h"
 
 #include "base/alloc.h"

@@ -12,7 +12,7 @@ struct mr_tail {
     pthread_mutex_t lock;
     struct mr_buf text;
     size_t bytes_max;
-    uint64_t lost; /* bytes that were dropped before `text` */
+    uint64_t lost; /* number of dropped bytes; they stood in front of those in `text` */
     bool was_taken;
     /* Identifies the owner of the text. Only the writer knows the meaning of the tag. */
     uint64_t tag[MR_TAIL_TAG];

@@ -31,9 +31,10 @@ static const unsigned sendings[] = {
     [MR_RPC_ANSWERED] = 0,
 };
 
-/* The direction from the peer to this process. If only one message comes in this direction, the
- * call goes from DELIVERING to PEER_DONE. A client's call with `one_reply` never reads: its message
- * comes with the status.
+/* The direction from the peer to this process. Two kinds of calls go from DELIVERING to PEER_DONE,
+ * because they take only one message. They are a server's call whose method takes one request, and
+ * a client's call with `one_reply`. A call with `one_reply` skips READING, because the reply comes
+ * with the status.
  *
  *      ┌───────one reply──────────┐
  *      │                          ▼

@@ -86,7 +86,7 @@ struct mr_rpc_call {
     grpc_call *grpc;
     mr_rpc_call_id id;
     struct mr_rpc_server *server; /* of a server call; otherwise NULL */
-    /* Of a client call, which holds a reference; otherwise NULL. */
+    /* Of a client call; otherwise NULL. The call holds a reference to the channel. */
     struct mr_rpc_channel *channel;
     const struct mr_rpc_method *method;
     const struct mr_rpc_handler *handler;

@@ -176,13 +176,13 @@ void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side)
     loop->side = side;
 }
 
-/* Polls gRPC's queue and the second source of work until the first event of a turn, the deadline or
- * the end of the polling time. */
+/* Polls gRPC's queue and the second source of work (`side`) until the first event of a turn, the
+ * deadline or the end of the polling time. */
 static grpc_event spin(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
     mr_time until = MR_MIN(begun + SPIN, deadline);
     for (mr_time now = begun;;) {
-        /* The second source is polled first, because a gRPC event ends the polling at once. */
+        /* `side` is polled before gRPC's queue, because a gRPC event ends the polling at once. */
         if (loop->side.look) loop->side.look(loop->side.ctx);
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
         if (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken || now >= until) return ev;

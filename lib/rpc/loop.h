@@ -50,7 +50,7 @@ struct mr_rpc_side {
     void (*sleep)(void *ctx, bool on);
     void *ctx;
 };
-/* All zeros: no second source. */
+/* Sets the second source of work. If all members of `side` are NULL, the loop has none. */
 void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side);
 
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* on any thread: ends a waiting mr_rpc_loop_run */

@@ -29,6 +29,6 @@ void mr_credential_add(const struct mr_credential *credential, struct mr_buf *ou
  * changed. So a new secret works at once when the files of all machines have it. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
 /* Like mr_secret_file_accepted, but checks the file by stat(2) at most every two seconds, even for
- * an unknown secret. For callers that look for a secret in several files: mr_secret_file_accepted
- * is called only after this function and the other files have not found the secret. */
+ * an unknown secret. A caller with several files first calls this function and looks in the other
+ * files. If the secret is unknown to all, the caller then calls mr_secret_file_accepted. */
 unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

@@ -14,13 +14,13 @@
 struct mr_rpc_tls;
 
 struct mr_rpc_tls_options {
-    /* A client may have the CA alone; a server needs all three files. */
+    /* A client may have the CA alone; a server needs the CA, a certificate and its key. */
     struct mr_certificate_files files;
     mr_duration refresh; /* how often the files are read; 0: 5 s; at least 1 s */
 };
 
-/* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the command-line option,
- * such as --tls-ca. */
+/* Checks the files. The error text of MR_EINVAL, MR_EPERM or MR_ENOENT names the command-line
+ * option, such as --tls-ca. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
 /* Frees `*tls`. To be called after the servers and channels that use it are closed. */

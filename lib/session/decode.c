@@ -1,6 +1,8 @@
 /* Decodes protobuf with the tables of fields.h. A message is read twice. The first pass stores
- * single values and counts the elements of repeated fields. Then their arrays are taken from the
- * caller's memory, and the second pass fills them. Finally the lengths of columns are compared. */
+ * single values and counts the elements of repeated fields. Then arrays for the elements are taken
+ * from the caller's memory, and the second pass fills the arrays. A repeated field of numbers is a
+ * column of a table (refs.h). Finally the length of each column is compared with the number of
+ * rows. */
 #include "session/decode.h"
 
 #include "base/protowire.h"
@@ -255,9 +257,9 @@ static int second_pass(struct reader *r, struct frame *m, const struct mr_ws_fie
     return ok ? MR_OK : malformed(r);
 }
 
-/* Takes arrays for the repeated fields that have elements, and writes their addresses into the
- * struct. Also writes the numbers of rows that leading columns, texts and nested messages
- * determine. Sets `*has_rows` to true if it has taken an array. */
+/* Takes an array for each repeated field that has elements, and writes its address into the struct.
+ * Sets `*has_rows` to true if it has taken an array. Also writes numbers of rows into the struct:
+ * the lengths of columns with the rule MR_WS_LEADS, and of arrays of texts or nested messages. */
 static int arrays(struct reader *r, struct frame *m, bool *has_rows)
 {
     for (uint32_t i = 0; i < m->type->fields_count; i++) {

@@ -1,7 +1,8 @@
 /* The messages that the scheduler sends to a worker on the gRPC stream WorkerSession:
  * SchedulerMessage and its parts. proto/millrace/v1/session.proto explains the fields; refs.h
- * explains rows and columns. All memory is borrowed: from the batch of the scheduler's core, or
- * from the bytes and the memory of a decoded message. */
+ * explains rows and columns. The structs borrow all memory. A message that the scheduler's core
+ * makes points into the core's batch. A decoded message points into its bytes and into the memory
+ * that the caller gave to the decoder. */
 #pragma once
 
 #include "session/refs.h"

@@ -111,8 +111,9 @@ static void part(
         mr_protowire_end(b, began);
 }
 
-/* Returns the elements of a repeated field, and sets `*count` to their number. If all rows have the
- * same value (MR_WS_ONE), the column is NULL, and this value is the only element. */
+/* Returns the elements to write for a repeated field, and sets `*count` to their number. A column
+ * with the rule MR_WS_ONE may be NULL in the struct: then all rows have the same value, and the
+ * function returns this value as the only element. */
 static const void *rows_of(const struct mr_ws_field *f, const unsigned char *from, uint32_t *count)
 {
     const void *rows = *(const void *const *)(const void *)(from + f->at);

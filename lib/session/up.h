@@ -1,7 +1,8 @@
 /* The messages that a worker sends to the scheduler on the gRPC stream WorkerSession: WorkerMessage
  * and its parts. proto/millrace/v1/session.proto explains the fields; refs.h explains rows and
- * columns. All memory is borrowed: from the worker's core until its next step, or from the bytes
- * and the memory of a decoded message. */
+ * columns. The structs borrow all memory. A message that the worker's core makes is valid until the
+ * core's next step. A decoded message points into its bytes and into the memory that the caller
+ * gave to the decoder. */
 #pragma once
 
 #include "session/refs.h"

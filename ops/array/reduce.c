@@ -9,8 +9,9 @@
 
 /* Elements of a wide row (reduce.h). Kernels vectorise well over rows of this length. */
 #define LANES 64
-/* Rows of a block. The first row of a block is its shift: the kernel sums the differences of the
- * rows from the shift. So the rounding error grows with this number, not with n. */
+/* Number of rows that the kernel sums as one block. The kernel sums the differences between each
+ * row and the block's first row. So the rounding error grows with the number of rows of a block,
+ * not with the number of all rows. */
 #define BLOCK_ROWS 128
 #define CANCEL_BYTES ((uint64_t)16 << 20)
 
@@ -135,7 +136,7 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
     for (size_t j = 0; j < n; j++) {
         double low = b->low[j] - a->low[j];
         double delta = b->mean[j] - a->mean[j] + low;
-        /* Equal means may be infinite, and their difference is then NaN. */
+        /* If both means are the same infinity, their difference is NaN. */
         if (b->mean[j] == a->mean[j]) delta = low;
         a->mean[j] = two_sum(a->mean[j], a->low[j] + delta * share, &a->low[j]);
         a->m2[j] += b->m2[j] + delta * delta * weight;

@@ -83,7 +83,7 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    /* If x has no elements, the length given as -1 becomes 0, as in 0 × 4. */
+    /* If x has no elements, the length given as -1 becomes 0: (-1, 4) becomes (0, 4). */
     if (open < *ndim && known && n % known == 0) {
         shape[open] = n / known;
         return MR_OK;
@@ -200,7 +200,8 @@ static int run_slice(struct mr_op_call *call)
     return err ? err : return_copy(call, &x);
 }
 
-/* Reads index `i`, where a negative index counts from the end. False: the index is out of range. */
+/* Sets `*out` to the index in element `i` of `indices`. A negative index counts from the end.
+ * False: the index is out of range. */
 static bool index_at(const struct mr_tensor *indices, uint64_t i, uint64_t length, uint64_t *out)
 {
     const int64_t *p = indices->data;

@@ -41,7 +41,8 @@ static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint6
     return MR_OK;
 }
 
-/* Allocates a text result inside a pack extent, so that the file is read into its final place. */
+/* Allocates the result, a value (store/object/value.h) that is a text of `n` bytes, and writes all
+ * but the text. Returns the place of the text, so that the file is read into its final place. */
 static char *return_text_extent(struct mr_op_call *call, uint64_t n)
 {
     void *extent = call->does->return_extent(call, mr_value_pack_size(5 + n));

@@ -212,8 +212,8 @@ static int check_chunks(const struct mr_glm *g, const struct mr_glm_partial *p, 
     return MR_OK;
 }
 
-/* Applies the proximal operator of the penalty to the trial, starting from the last common
- * coefficients. */
+/* Applies the proximal operator of the penalty to g->trial, which has the mean of x + u over the
+ * chunks. The search starts from g->w, the last common coefficients. */
 static void agree_by_metric(struct mr_glm *g, double weight, double *room)
 {
     uint32_t n = g->columns + 1;

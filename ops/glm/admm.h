@@ -10,7 +10,7 @@
 size_t mr_glm_local_numbers(uint32_t columns);
 struct mr_glm_found {
     double *point;      /* memory of the caller for the x of the chunk */
-    double loss, wrong; /* loss and wrong rows of the chunk at z */
+    double loss, wrong; /* members of struct mr_glm_sums: sums over the chunk's rows, at z */
     bool stuck;         /* true: no progress from z is possible, because of rounding */
 };
 

@@ -32,8 +32,8 @@ struct mr_glm_rows {
 /* Sums over rows. Vectors have columns + 1 numbers; the last one belongs to the intercept. */
 struct mr_glm_sums {
     double loss;
-    /* The number of rows with a weight above 0 that X w + b, without the offset, puts in the wrong
-     * class. Only computed for logistic rows with an offset. */
+    /* The number of rows that X w + b, without the offset, puts in the wrong class. Rows of weight
+     * 0 do not count. Only computed for logistic rows with an offset. */
     double wrong;
     double *gradient;
     double *hessian; /* the lower triangle, packed row by row; NULL: not wanted */
@@ -50,9 +50,9 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
 
 /* Run the same pass in blocks, which several threads may compute at the same time. mr_glm_blocks
  * returns the number of blocks, and mr_glm_pass_block computes the sums of one block. Each thread
- * has its own `work`, and each block its own sums. The number of blocks depends on the rows alone,
- * so the total has the same bits on any number of threads. With many columns and a Hessian the sums
- * are large, and there is only one block. */
+ * has its own `work`, and each block its own sums. The number of blocks depends on `r` and
+ * `hessian`, not on the threads, so the total has the same bits on any number of threads. With many
+ * columns and a Hessian the sums are large, and there is only one block. */
 uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian);
 void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
     uint32_t block, const double *coef, void *work, struct mr_glm_sums *s);

@@ -1,9 +1,9 @@
 /* The metric M of a fit (metric.h) and the proximal operator in this metric, which has no closed
- * form. Two methods alternate until coordinate descent finds no more progress. Coordinate descent
- * solves problems with weakly correlated columns. With strongly correlated columns it finds which
- * coefficients are 0. With these zeros and the signs of the other coefficients fixed, the rest is
- * one linear system, solved up to the first change of a sign (feature-sign search, Lee, Battle,
- * Raina and Ng 2007). */
+ * form. Coordinate descent and feature-sign search (Lee, Battle, Raina and Ng 2007) alternate until
+ * coordinate descent finds no more progress. With weakly correlated columns, coordinate descent
+ * alone finds the solution. With strongly correlated columns, it finds which coefficients are 0.
+ * Feature-sign search then keeps these zeros and solves one linear system for the other
+ * coefficients. It moves them towards the solution, up to the first change of a sign. */
 #include "ops/glm/metric.h"
 
 #include "ops/glm/solve.h"

@@ -1,5 +1,5 @@
-/* The results of a fit of a generalized linear model, and data to fit: glm.coef, glm.intercept,
- * glm.predict, glm.summary, glm.sample. */
+/* Operators for a fit of a generalized linear model. glm.coef, glm.intercept and glm.summary return
+ * results of the fit. glm.predict predicts rows with the fit. glm.sample draws data to fit. */
 #include "ops/glm/glm.h"
 
 #include "ops/glm/args.h"

@@ -475,7 +475,8 @@ static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double object
     return MR_OK;
 }
 
-/* Takes the first evaluation of ADMM: the loss of the starting point, and the initial rho. */
+/* Accepts the starting point of ADMM with the losses of its evaluation. Sets the initial rho if the
+ * argument "rho" of the fit is 0. */
 static void begin_admm(struct mr_glm *g, const struct mr_glm_partial *p, double objective)
 {
     struct mr_glm_head *h = g->h;

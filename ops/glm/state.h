@@ -91,7 +91,8 @@ struct mr_glm {
     /* For standardised columns: subtracted from each column. NULL otherwise. */
     double *center;
     double *scale; /* for standardised columns: divides each column; NULL otherwise */
-    /* The first Hessian or its Cholesky factor, packed; NULL: there is no metric. */
+    /* For a preconditioned fit: the Hessian of the first evaluation or its Cholesky factor, packed
+     * (ops/glm/metric.h). NULL otherwise. */
     double *metric;
     /* For newton: the diagonal of the inverse Hessian of the summed loss; 0: not known. */
     double *spread;

@@ -202,7 +202,8 @@ static double ratio(const double *a, const double *b, double r)
     return top / bottom;
 }
 
-/* Returns the quantile of p in (0, 1): PPND16 of AS 241 (Wichura 1988). */
+/* Returns the quantile of the standard normal distribution for p in (0, 1): PPND16 of AS 241
+ * (Wichura 1988). */
 static double quantile(double p)
 {
     static const double a[] = {3.3871328727963666080e0, 1.3314166789178437745e+2,

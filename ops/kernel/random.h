@@ -1,7 +1,7 @@
-/* Random streams with the bits of NumPy: `pcg64` is numpy.random.PCG64(seed) (O'Neill 2014),
- * `philox` is numpy.random.Philox(seed) (Salmon et al. 2011). Both are seeded by SeedSequence. A
- * stream number is SeedSequence's spawn_key, so the parts of one array draw from independent
- * streams of one seed. */
+/* Random streams that give the same bits as NumPy's generators: `pcg64` is
+ * numpy.random.PCG64(seed) (O'Neill 2014), `philox` is numpy.random.Philox(seed) (Salmon et al.
+ * 2011). Both are seeded by SeedSequence. A stream number is SeedSequence's spawn_key, so the parts
+ * of one array draw from independent streams of one seed. */
 #pragma once
 
 #include "base/str.h"

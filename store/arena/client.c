@@ -209,8 +209,8 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
 }
 
 /* Waits until there may be room: asks the store for a segment, or waits for a segment that another
- * thread has asked for. Returns MR_OK after any change, at the deadline, or when `stop` is set, and
- * an error if the store refused, is gone, or has too many requests of this client. The caller holds
+ * thread has asked for. MR_OK: there may be room now, the deadline has passed, or `stop` is set. An
+ * error: the store refused, is gone, or has too many requests of this client. The caller holds
  * `lock`, which is released during the wait. */
 static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
     struct mr_stop stop, struct mr_error *e)

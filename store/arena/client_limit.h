@@ -11,7 +11,7 @@ struct mr_store;
 
 struct mr_store_limit {
     uint64_t memory_bytes; /* the limit of the control group; 0: no limit */
-    uint64_t own_bytes;    /* bytes of the limit that this process uses for other things */
+    uint64_t own_bytes;    /* memory that this process itself uses, besides its segments */
     uint64_t group;        /* the group's id from mr_machine_read */
 };
 

@@ -32,7 +32,7 @@ enum mr_ctl_type {
     MR_CTL_GRANTED, /* carries the descriptor of the segment */
     MR_CTL_GOT,     /* carries the descriptor of the segment if the client has not had it yet */
     MR_CTL_DONE,    /* answers DELETE, and a HELLO that is refused */
-    MR_CTL_FREED,   /* names rooms in the client's segments that are free again */
+    MR_CTL_FREED,   /* tells the client which pieces of its segments it may use again */
     MR_CTL_RECLAIM, /* asks for empty segments */
     MR_CTL_UNMAP,   /* names segments that do not exist any more */
     MR_CTL_STATS_DONE,
@@ -69,7 +69,7 @@ struct mr_ctl_welcome {
 };
 struct mr_ctl_limit {
     uint64_t memory_bytes; /* the limit of the control group */
-    uint64_t own_bytes;    /* bytes of the limit that the client uses for other things */
+    uint64_t own_bytes;    /* memory that the client itself uses, besides its segments */
     uint64_t group;        /* id of the control group; not 0 */
 };
 struct mr_ctl_grant {

@@ -28,7 +28,7 @@
 #define MR_EXTENT_HEAD 64u                       /* bytes of the head before every value */
 #define MR_SMALL_BYTES_MAX ((uint64_t)256 << 10) /* values up to this size are stored in slabs */
 #define MR_ARENA_PAGE 4096u
-/* Segment numbers that a store may give out in its lifetime; numbers are not reused. */
+/* Every segment number is below this limit. A store uses no number twice in its lifetime. */
 #define MR_SEGMENTS_MAX 16777216u
 
 /* States of a directory entry. A reader uses only SEALED entries; for an entry in any other state
@@ -54,9 +54,9 @@ struct mr_dir_entry {
 };
 static_assert(sizeof(struct mr_dir_entry) == 64, "an entry is a cache line");
 
-/* The head of the directory. `slots_count` slots of uint32_t follow (a power of two): 0 is empty,
- * MR_DIR_TOMBSTONE is a tombstone, any other number is an entry from 1 on. Then `entries_count`
- * entries follow. Both tables begin at a multiple of 64 bytes. */
+/* The head of the directory. A table of `slots_count` slots follows, then a table of
+ * `entries_count` entries. `slots_count` is a power of two. A slot is a uint32_t: 0 (empty),
+ * MR_DIR_TOMBSTONE, or the number of an entry. Both tables begin at a multiple of 64 bytes. */
 struct mr_dir_head {
     uint64_t magic;
     uint32_t version;
@@ -77,7 +77,7 @@ static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 struct mr_pin_page {
     uint64_t magic;
     uint32_t version;
-    /* Only slots with lower numbers may be in use; the number never shrinks. */
+    /* The slots from number `slots_used` on are free. `slots_used` never shrinks. */
     _Atomic uint32_t slots_used;
     _Atomic uint32_t recent_count;
     uint32_t unused[11];

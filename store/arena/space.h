@@ -39,8 +39,8 @@ struct mr_space {
     uint32_t segments_room;
     uint32_t cells[MR_SPACE_CLASSES];         /* bytes of a cell */
     struct mr_list partial[MR_SPACE_CLASSES]; /* the slabs that have a free cell */
-    /* One empty slab of each class is kept, so that a single object does not make and free a
-     * slab again and again. */
+    /* One empty slab of each class is kept. Otherwise a client that makes and frees one object
+     * after another would make and free a slab for each object. */
     struct mr_space_slab *kept[MR_SPACE_CLASSES];
     uint64_t committed_bytes; /* size of all segments */
     uint64_t taken_bytes;     /* size of all rooms that are given out */

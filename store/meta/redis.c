@@ -61,8 +61,10 @@ struct mr_redis {
 
     pthread_mutex_t reading; /* protects the members up to `refusal`; taken before `lock` */
     bool is_served;          /* true: connected, so answers may be read */
-    bool is_broken;          /* an attending thread found the connection broken or refusing */
-    bool is_refusing;        /* an answer said that Redis cannot serve now; `refusal` is its text */
+    /* another thread than the connection's read answers, and found that the connection is broken or
+     * that Redis refuses to serve */
+    bool is_broken;
+    bool is_refusing; /* an answer said that Redis cannot serve now; `refusal` is its text */
     char refusal[160];
 
     atomic_bool here;

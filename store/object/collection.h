@@ -74,8 +74,9 @@ struct mr_collection_spec {
     struct mr_str divisions;
 };
 
-/* Returns the bytes of the collection's extent. 0: a collection like this is not allowed, for
- * example because it has too many parts or axes, or a part has neither an id nor an inline pack. */
+/* Returns the size of the collection's extent in bytes. 0: a collection like this is not allowed,
+ * for example because it has too many parts or axes, or a part has neither an id nor an inline
+ * pack. */
 uint64_t mr_collection_bytes(const struct mr_collection_spec *s);
 /* Writes the whole extent, which has mr_collection_bytes bytes. */
 void mr_collection_build(void *extent, const struct mr_collection_spec *s);

@@ -1,5 +1,5 @@
-/* Reads and builds tables, which are columns in an extent. Every access is checked against the
- * extent. */
+/* Reads and builds tables. The columns of a table lie in one byte string, its extent (value.h).
+ * Every access is checked to lie within the extent. */
 #include "store/object/table.h"
 
 #include "base/assert.h"

@@ -35,7 +35,8 @@ enum mr_column_type {
 #define MR_TABLE_COLUMNS_MAX 16384
 #define MR_COLUMN_NAME_BYTES_MAX 4096
 
-/* The description of one column, in meta. Offsets count from the start of the extent. */
+/* The description of one column. Descriptions are in the part `meta` of a table's extent (value.h).
+ * Offsets count from the start of the extent. */
 struct mr_column_layout {
     uint16_t type;
     uint16_t flags; /* MR_COLUMN_NULLABLE or 0 */

@@ -563,7 +563,8 @@ int mr_value_from_pack(
     return mr_value_check_deep(mr_str_of(extent, inside.n), out, e);
 }
 
-/* The most bytes that the tag, the length (8 or 16 bits) and the type take. */
+/* The most bytes that a MessagePack extension has before its data: tag, length (8 or 16 bits) and
+ * type. */
 #define EXT_OVERHEAD 4
 
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out)

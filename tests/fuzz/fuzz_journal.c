@@ -19,7 +19,7 @@ static bool any_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *o
     return true;
 }
 
-/* Writes the records GRAPH and ACCEPTED of job `id` as the scheduler does. */
+/* Gives the core the records GRAPH and ACCEPTED of job `id`, as if read from the journal. */
 static void replay_job(struct mr_sched *s, struct mr_sched_effects *fx, uint64_t id, mr_time now)
 {
     static const char text[] =

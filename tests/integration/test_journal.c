@@ -169,7 +169,8 @@ static void another_lineage_is_never_gone_on_with(void **state)
         MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
         MR_STR("9")};
     command(f, MR_ARRAY_LEN(older), older);
-    /* Redis has sequence number 9, so it would take record 5 for one that it has */
+    /* Redis has sequence number 9. By this number alone, Redis would skip record 5 as a record that
+     * it has already. */
     append(j, 5, 5);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
@@ -202,7 +203,7 @@ static void a_redis_that_forgot_the_script_learns_it_again(void **state)
     const struct mr_str forget[] = {MR_STR("SCRIPT"), MR_STR("FLUSH")};
     command(f, MR_ARRAY_LEN(forget), forget);
     for (uint64_t i = 11; i <= 20; i++)
-        append(j, i, i); /* several calls are under way */
+        append(j, i, i); /* several calls of the script are under way at once */
     wait_acked(f, 20);
     mr_journal_close(&j);
     j = journal_open(f, &info);

@@ -81,7 +81,8 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
     uint32_t news = 0;
     for (uint64_t dies_after = 1; dies_after <= SNAPSHOT_RECORDS + 1; dies_after += 4) {
         struct mr_journal *j = journal_open(f, &info);
-        mr_journal_rewind(j); /* this round's old journal is a snapshot of three records */
+        /* The three records replace the journal, and are this round's old journal. */
+        mr_journal_rewind(j);
         append(j, info.sequence + 1, info.sequence + 3);
         mr_journal_rewound(j);
         mr_journal_flush(j);

@@ -402,8 +402,9 @@ static bool is_running(const struct sim *s, const struct sim_job *j, uint32_t in
     return false;
 }
 
-/* Returns whether the task has ended. A role has ended if it failed, if the scheduler blamed it for
- * the deaths of workers, or if it had ended before its job was retried. */
+/* Returns whether the scheduler regards the task as ended. A role is a task of OP_ROLE. It may have
+ * ended although the roles of its job have not all run at the same time. Then it failed, the
+ * scheduler blamed it for the deaths of workers, or it ended before its job was retried. */
 static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index)
 {
     struct mr_sched_task_info info;

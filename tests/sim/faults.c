@@ -1,5 +1,5 @@
-/* The faults of a run, drawn from the dice. When the faults end, all that was broken is repaired,
- * and every promise must be kept within a bound. */
+/* The faults of a simulated run, chosen by random numbers. sim_calm ends the faults. From then on
+ * every job must end within CALM_MAX (main.c). */
 #include "tests/sim/sim.h"
 
 enum fault {

@@ -63,7 +63,7 @@ static void down(struct sim *s, struct sim_ev *ev)
     if (!p) return;
     if (ev->kind == EV_DOWN) {
         if (!ev->msg) return; /* the message was lost on its way */
-        /* the scheduler knows which tasks ran when the worker's process before this one died */
+        /* the scheduler has now learned which tasks ran when the worker's previous process died */
         if (ev->msg->down.registered) p->has_suspects = false;
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
         sim_proc_step(s, p, &m);

@@ -1,5 +1,6 @@
 /* Parts of the simulated world: events, messages on their way, streams, the journal, running
- * strands. A strand is a list of tasks that one executor runs in order. The comment of an event
+ * strands. A strand is a list of tasks that one executor runs in order. A template is a job's text
+ * that is installed once; the jobs that are made from it are its instances. The comment of an event
  * says what the members `a`, `b` and `c` of struct sim_ev hold. */
 #pragma once
 
@@ -42,7 +43,7 @@ enum sim_event {
     EV_WAKE,        /* a worker's deadline; a: process */
     EV_EXEC,        /* an executor acts; a: process, b: slot, c: serial of the run */
     EV_FETCHED,     /* a fetch ends; a: process, b: value, c: serial << 32 | object */
-    EV_ACK,         /* the journal acknowledges; a: life, c: sequence of the last record */
+    EV_ACK,         /* the journal acknowledges records up to number c; a: life of the scheduler */
     EV_STORES,      /* all stores send heartbeats */
     EV_PROC_START,  /* a worker's process starts; a: name */
     EV_STORE_START, /* a store's process starts; a: node */
@@ -62,7 +63,7 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_JOURNAL, /* a crash loses acknowledged records */
     PLANT_ATTEMPT, /* a second attempt gives another value */
     PLANT_HOLDING, /* a returning worker does not report the values that it holds */
-    PLANT_RECORD,  /* records of values are not read back */
+    PLANT_RECORD,  /* the scheduler does not read records of values from the journal */
     PLANT_UNHOLD,  /* stores are not told that a job releases an object */
     PLANT_ORPHAN,  /* stores do not offer objects whose makers died */
     PLANT_SUSPECT, /* the tasks that ran when a worker died are reported wrong */
@@ -73,7 +74,7 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_CUT,
     /* when the journal is read, the record of a loop's end says that the loop went on */
     PLANT_LOOP,
-    PLANT_OTHER, /* a result is reported as the result of another instance of the same template */
+    PLANT_OTHER, /* a result is reported under the id of another job of the same template */
     PLANT_CORE,  /* no bug here: the bug is in the core that was linked */
     PLANTS
 };
@@ -140,18 +141,19 @@ struct sim_journal {
     uint32_t count, room, acked;
     uint64_t base;      /* sequence of the record before records[0] */
     uint64_t core_last; /* the core's own number of the newest record */
-    bool has_snapshot;  /* a snapshot is being written, from snapshot_first to snapshot_last */
+    /* True: a snapshot is being written: the records from snapshot_first to snapshot_last. */
+    bool has_snapshot;
     uint64_t snapshot_first, snapshot_last;
     uint32_t epoch; /* the epoch that the cluster's hash in Redis has */
     /* is_amnesic: Redis was emptied, and does not have everything again yet. */
     bool is_away, is_amnesic;
 };
 
-struct sim_shared { /* a definition of a key that several jobs have */
+struct sim_shared { /* a key that several jobs define */
     enum sim_op op;
     int64_t arg;
     uint32_t in[2], inputs, needs;
-    bool is_odd; /* the definition has two variants */
+    bool is_odd; /* the key has a second definition, variant 1 */
     bool has_name;
     uint64_t value;      /* value of variant 0, once a job has defined it */
     mr_object_id object; /* the object that the name leads to; 0: none */

@@ -174,8 +174,8 @@ static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worke
     case MR_WORKER_WANT:
     case MR_WORKER_SEND: break;
     case MR_WORKER_CONNECT: open_stream(s, p, e->at); break;
+    /* MR_NEVER tells sim_proc_turn to kill the process. */
     case MR_WORKER_HANG_UP:
-    /* The process dies at the end of the turn. */
     case MR_WORKER_LETHAL: p->asleep_until = MR_NEVER; break;
     }
 }

@@ -112,7 +112,7 @@ static bool is_there(struct sim *s, mr_job_id job, uint32_t index)
            t.state != MR_TASK_CANCELLED;
 }
 
-/* Returns whether a job of the namespace had a value of the key and released it. */
+/* Returns whether a job of g's namespace has released the task with the key of node `index`. */
 static bool is_released(struct sim *s, const struct mr_graph *g, uint32_t index)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);
@@ -137,9 +137,10 @@ bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
     return false;
 }
 
-/* `alias` false: returns whether another job of the namespace has the key with another definition.
- * `alias` true: returns whether another job has, or is about to have, a value of the key that an
- * alias (a reference to a key of another job) can take. */
+/* Looks for the key of node `index` in the other jobs of g's namespace. `alias` false: returns
+ * whether one of them has the key with another definition. `alias` true: returns whether one of
+ * them has, or is about to have, a value of the key that an alias (a reference to a key of another
+ * job) can take. */
 static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index, bool alias)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);

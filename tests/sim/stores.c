@@ -262,7 +262,7 @@ void sim_store_send(struct sim *s, uint32_t number)
     bool is_alive;
     if (!b->is_dirty || !mr_sched_store(s->sched, number, &id, &node, &address, &is_alive)) return;
     uint32_t at = node_of(s, id);
-    if (at == NONE || !is_linked(s, at)) return; /* the batch waits, as in the shell */
+    if (at == NONE || !is_linked(s, at)) return; /* the batch waits for a stream */
     struct sim_msg *m = mr_alloc(sizeof *m);
     m->hold_count = ids_of(m, &b->hold, &m->hold);
     m->unhold_count = ids_of(m, &b->unhold, &m->unhold);

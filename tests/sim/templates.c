@@ -212,8 +212,8 @@ void sim_template_sent(
     *been |= bit;
 }
 
-/* Submits another instance of the last template, while nothing else runs. Before round 2 a worker
- * died. */
+/* Submits one more instance of the last template, while nothing else runs. `round` numbers these
+ * instances from 0, for the log. */
 void sim_template_again(struct sim *s, uint32_t round)
 {
     struct sim_spec *x = &s->specs[s->specs_count];

@@ -102,8 +102,8 @@ struct sim_spec {
     struct mr_graph *graph;
     /* For an instance of a template: the graph made without the template; else NULL. */
     struct mr_graph *same;
-    uint64_t template; /* id of the template for the scheduler; 0: none */
-    uint32_t number_1; /* number of the template, plus 1 */
+    uint64_t template; /* id of the template in the submission event; 0: none */
+    uint32_t number_1; /* index of the template in sim.templates, plus 1 */
     bool is_accepted;
     uint32_t asked_life; /* life of the scheduler in which the job was submitted */
     uint64_t id;
@@ -115,7 +115,8 @@ struct sim_spec {
     bool is_given_up; /* the job was refused too often because of keys of other jobs */
     uint32_t refusals;
     mr_duration forget_after;
-    /* at submission, keys of other jobs were a reason to refuse the job */
+    /* When the job was submitted, keys of other jobs were a reason to refuse it: with MR_EEXIST
+     * (may_clash) or with MR_ENOENT (may_miss). */
     bool may_clash, may_miss;
 };
 
@@ -158,7 +159,7 @@ struct sim {
     bool calm;         /* the faults have ended */
     uint64_t losses;   /* number of processes, links and objects lost */
     uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
-    uint64_t revived;  /* number of released keys that a job asked for again */
+    uint64_t revived;  /* number of submissions and retries that may need released keys again */
     /* number of times that the scheduler did not learn in time which tasks ran when a worker
      * died */
     uint64_t guesses;
@@ -196,7 +197,8 @@ struct sim {
     uint32_t specs_count;
     struct mr_json_template *templates[TEMPLATES];
     struct mr_buf template_rest[TEMPLATES]; /* JSON of each template behind "params" */
-    struct sim_places *places; /* where the tasks of the last template ran (templates.c) */
+    /* processes to which tasks of the last template in `templates` were sent (templates.c) */
+    struct sim_places *places;
     struct sim_job jobs[8 * SPECS_MAX];
     uint32_t jobs_count;
     bool is_forgetting;

@@ -21,7 +21,7 @@ struct mr_reduce {
     float *slots[MR_NN_SLOTS_MAX];
     struct mr_shm_group *shm;
     struct mr_ring *ring;
-    uint64_t ring_steps;   /* number of the ring's steps, including the exchange at the opening */
+    uint64_t ring_steps;   /* number of steps that `ring` has begun; ring_open begins the first */
     float *grads, *params; /* in the group's segment, or owned if there is a ring */
     float *sum;            /* sum of one piece over all ranks */
     bool passes;           /* this rank has no examples in this step */

@@ -138,7 +138,8 @@ static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
     return MR_OK;
 }
 
-/* Returns the rank `back` places before this rank, which is also the number of its slice. */
+/* Returns the number of the rank `back` places before this rank in the ring. The same number names
+ * the slice whose sum that rank completes. */
 static uint32_t around(const struct mr_ring *r, uint32_t back)
 {
     return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;

@@ -20,7 +20,7 @@ struct mr_ring_block {
 };
 
 struct mr_ring_inbox {
-    struct mr_list node; /* member of the table of this process */
+    struct mr_list node; /* link in the table of all inboxes of this process */
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;

@@ -1,4 +1,4 @@
-/* The service Collective: passes a stream of blocks to the inbox of its rank. */
+/* The service Collective: passes a stream of blocks from one rank to the inbox of the next rank. */
 #include "train/allreduce/ring_service.h"
 
 #include "base/alloc.h"

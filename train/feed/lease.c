@@ -39,7 +39,7 @@
 
 enum end { DONE = MR_TAKEN_DONE, BACK = MR_TAKEN_BACK, DEAD = MR_TAKEN_DEAD, IN_USE };
 
-struct answer { /* a message from the user to the thread */
+struct answer { /* a message from the taker's user to the taker's thread */
     char receipt[sizeof((struct mr_taken *)0)->receipt];
     enum end end; /* IN_USE: the user has begun to use the item; this is no answer yet */
     char reason[256];

@@ -13,7 +13,9 @@
 #define ITEMS_MAX 256u  /* limit of items in one batch */
 #define UNSURE_MAX 512u /* limit of items in batches that are neither learned nor given up */
 
-struct unsure { /* an item whose rows are all in batches that are not settled yet */
+/* An item that waits for mr_queue_feed_settle: its last row is in batch number `batch`, which is
+ * neither learned nor given up. */
+struct unsure {
     struct mr_taken item;
     uint64_t batch;
 };

@@ -17,7 +17,7 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     uint32_t batch;
     bool keep; /* an incomplete last batch is used, filled up with copies of its own rows */
     const struct mr_role_store *store; /* the store's link is used on the caller's thread */
-    bool *is_drawn; /* set to true when an item is generated test data; may be NULL */
+    bool *is_drawn; /* set to true if an item contains generated test data; may be NULL */
 };
 
 int mr_queue_feed_open(

@@ -41,8 +41,9 @@ struct mr_row_plan {
     uint32_t moved_parts;
 };
 
-/* Returns how many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL) becomes
- * its first row in the even split. */
+/* Returns how many rows a worker has if `rows` rows are split over `workers` workers. `worker` is
+ * the number of this worker. `*first` (may be NULL) becomes the worker's first row in the even
+ * split. */
 uint64_t mr_row_plan_quota(uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *first);
 /* Makes the plan. `node_of[w]`: number of worker w's node; if any of these numbers is not below
  * MR_ROW_PLAN_NODES_MAX, the plan is the even split. The numbers of rows come from the header of a

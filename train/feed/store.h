@@ -38,7 +38,7 @@ struct mr_role_named {
     char address[MR_ADDRESS_BYTES_MAX + 1]; /* address of a store that has the object */
 };
 
-/* Finds the object that `text` means: a name or an object id. */
+/* Finds the object whose name is `text`. If `text` is an object id, only sets `out->id`. */
 int mr_role_find(
     const struct mr_role_store *s, const char *text, struct mr_role_named *out, struct mr_error *e);
 

@@ -24,7 +24,7 @@ struct mr_agent_config { /* the struct and its texts are copied */
     const char *task; /* job, index and attempt, such as "j1kq07ab-7/0/1" */
     const char *address;
     const char *node;
-    const char *socket;       /* path of the socket; "": none */
+    const char *socket;       /* path of the UNIX socket of the role's process; "": none */
     struct mr_stop cancelled; /* called on the agent's and on the role's thread */
     /* Both flags are lent. `stop` is set when the task was cancelled or the role has to end.
      * `is_void` is set with `stop`, and when the session goes back to a checkpoint; the role clears

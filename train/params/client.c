@@ -35,7 +35,8 @@ struct shard {
 
     int socket; /* -1: the shard is remote */
     uint32_t slot, buffers_count;
-    /* index of the first number that was announced as final (mr_params_ready) */
+    /* the shard's server was told that the shard's gradients are final from this index on, counted
+     * from the shard's start (mr_params_ready) */
     uint64_t early_low;
     const struct mr_shard_page *page;
     uint64_t bytes;

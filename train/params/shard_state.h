@@ -18,7 +18,9 @@ struct mr_shard_client { /* guarded by the shard's lock */
     uint32_t worker;
     uint64_t incarnation;
     uint32_t taken[MR_PARAMS_UNDER_WAY]; /* for each buffer, the serial of the last push taken */
-    uint32_t held; /* number of pushes and early gradients that were handed out and are not done */
+    /* number of the client's gradients that mr_shard_next_push and mr_shard_early have returned and
+     * that are still in use */
+    uint32_t held;
 };
 
 /* One for each worker index: the newest incarnation of this worker, and its last push. */
@@ -30,7 +32,7 @@ struct mr_shard_worker {
 
 struct mr_shard {
     struct mr_transport_host host;
-    struct mr_list node; /* member of the table of this process */
+    struct mr_list node; /* member of the table of this process's shards */
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t index, shards;

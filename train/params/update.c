@@ -36,7 +36,7 @@ struct job { /* what the threads of one pass share */
     struct mr_update *u;
     uint32_t n;
     uint64_t t;
-    uint64_t first, count; /* range of the numbers of the pass */
+    uint64_t first, count; /* the pass updates `count` numbers of the shard, from `first` on */
     float *to;
     const float *from;
 };
@@ -55,7 +55,7 @@ struct mr_update {
     uint64_t early_version, early_low, early_top;
     struct gradient_id *early_of;
     uint32_t early_count;
-    struct mr_early *early; /* memory for HELD_MAX gradients */
+    struct mr_early *early; /* room for HELD_MAX gradients that are still being computed */
     float *slots[MR_NN_SLOTS_MAX];
     /* With is_early the slots of the next version; else equal to `slots`. */
     float *slots_next[MR_NN_SLOTS_MAX];
@@ -65,8 +65,8 @@ struct mr_update {
     bool *passed; /* sync, by worker: true: it has pushed an empty gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
-    const float **grads;     /* memory for HELD_MAX gradients */
-    struct gradient_id *ids; /* memory for the owners of `grads` */
+    const float **grads;     /* room for pointers to HELD_MAX gradients */
+    struct gradient_id *ids; /* room for the ids of the gradients in `grads` */
     struct mr_thread_pool *pool;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
@@ -242,8 +242,8 @@ static uint32_t grads_merge(struct mr_update *u, uint32_t n)
     return count;
 }
 
-/* True: early passes used exactly the gradients in `ids`. If not, the passes are done again, from
- * the slots and parameters of the version before, which still exist. */
+/* True: early passes used exactly the gradients in `ids`. False: the whole update is computed anew.
+ * Early passes have not changed the parameters and optimizer slots of the current version. */
 static bool is_begun(const struct mr_update *u, uint32_t n)
 {
     bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;

@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORDS_MAX 4096 /* limit of the environment variables of the program */
+#define WORDS_MAX 4096 /* limit of the number of the program's environment variables */
 #define SAID_MAX 600   /* limit of the program's output that an error text shows, in bytes */
 /* After a program has failed, its role waits for the length of a lease plus this time: the trainer
  * may notice the loss of another member, which may be the cause. */

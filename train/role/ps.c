@@ -34,8 +34,8 @@ static int shard_open(struct server *s, const struct mr_shard_options *o, struct
     }
 }
 
-/* Returns the processor that this shard prefers. Shards prefer every other processor, because the
- * asynchronous rule updates a shard with two threads. */
+/* Returns the number of the processor that this shard prefers. The numbers of successive shards
+ * differ by two, because the asynchronous rule updates a shard with two threads. */
 static uint32_t processor_of(const struct mr_role *r)
 {
     return r->env->processor + r->index * 2;

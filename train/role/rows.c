@@ -28,7 +28,7 @@ struct facts {
     struct mr_row_part *parts;
     mr_object_id *ids;
     uint32_t parts_count;
-    /* Nodes of the training workers, each once. The membership lends the texts. */
+    /* The different nodes of the training workers. The strings belong to the role's `members`. */
     const char **nodes;
     uint32_t nodes_count;
     uint32_t *node_of;
@@ -43,8 +43,8 @@ static void facts_fini(struct facts *f)
     mr_release(f->node_of);
 }
 
-/* Fills in the nodes of the workers. False: there is nothing to plan, because all workers are on
- * one node, on too many nodes, or on an unknown node. */
+/* Fills in the nodes of the workers. False: there is nothing to plan. Then all workers are on
+ * one node, they are on too many nodes, or the node of a worker is unknown. */
 static bool nodes_fill(const struct mr_role *r, struct facts *f)
 {
     f->workers = r->plan.workers;
@@ -82,7 +82,7 @@ static int parts_fill(
         f->ids[i] = mr_rows_part(rows, i, &f->parts[i]);
     int err = mr_role_where(&r->store, f->ids, f->parts_count, take_place, f, e);
     for (uint32_t i = 0; i < f->parts_count; i++)
-        /* the partition is inline, so every node has it */
+        /* A partition without an id is part of the array's own value, so every node has it. */
         if (mr_object_id_is_none(f->ids[i])) f->parts[i].nodes = UINT64_MAX;
     return err;
 }

@@ -1,6 +1,6 @@
 /* The rows of the training data that this worker trains on. The session keeps the row plan, which
- * gives each worker its rows (feed/row_plan.h). Worker 0 makes and sends the plan once, in the
- * first generation. */
+ * gives each worker its rows (feed/row_plan.h). If the session has no plan yet, worker 0 makes one
+ * and sends it to the trainer. The session's plan never changes. */
 #pragma once
 
 #include "train/member/role.h"

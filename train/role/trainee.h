@@ -1,5 +1,5 @@
-/* A training worker: the parts that worker_ps.c and worker_ring.c, its two ways to combine
- * gradients, share. */
+/* The part that the two kinds of training worker share. worker_ps.c uses parameter servers, and
+ * worker_ring.c combines gradients by all-reduce. */
 #pragma once
 
 #include "train/feed/queue.h"
@@ -25,8 +25,9 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
 /* Computes the gradient of the batch at `params` into `grads` and clips it. The batch stays until
  * mr_trainee_used, so that a gradient which was dropped can be computed again. */
 int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
-/* Called when the gradient is on its way and the next batch is wanted. Returns the number of the
- * batch if a queue feeds the worker, else 0. */
+/* Gives up the present batch, so that mr_trainee_batch sets the next one. Called when the gradient
+ * of the present batch is on its way. If a queue feeds the worker, returns the number of the batch
+ * that was given up, else 0. */
 uint64_t mr_trainee_used(struct mr_trainee *t);
 /* Makes `t->net` call `ready` while a gradient is computed, with the part of the gradient that is
  * final (mr_nn_net_follow). Does nothing if gradients are clipped: then all of them change at the

@@ -20,9 +20,10 @@ struct link {
     uint64_t version, version_min;
     uint64_t push_step; /* number of pushes, over all connections */
 
-    /* Used for batches from a queue. A batch is acknowledged when the servers have answered the
-     * push of its gradient. Under the synchronous rule, the batch is kept until then, because a
-     * late gradient is dropped and has to be computed anew. */
+    /* These members are used if batches come from a queue. The worker acknowledges a batch when the
+     * servers have applied the batch's gradient. Under the synchronous rule, the servers drop a
+     * late gradient. So the worker keeps each batch until the servers have answered the push; after
+     * a drop it computes the gradient of the batch again. */
     uint64_t pushed;        /* number of the batch that was pushed last */
     uint64_t dropped;       /* number of dropped pushes at the last call of settle() */
     bool is_pushed;         /* sync: the gradient of the current batch was pushed */
@@ -151,7 +152,8 @@ static bool settle(struct link *l, uint64_t batch)
     return learned;
 }
 
-/* Waits until the servers have answered all pushes, and settles the batches with the queue. */
+/* Waits until the servers have answered all pushes. Then the items of the pushed batches are
+ * acknowledged, or go back to the queue. */
 static int account(struct link *l, mr_time deadline)
 {
     struct mr_trainee *t = l->t;
@@ -206,7 +208,8 @@ static mr_time batch_deadline(const struct link *l)
     return mr_time_after(now, is_sync(l) && waits ? STARVE_TURN : MR_ROLE_TURN);
 }
 
-/* Computes the gradient of the current batch at `view` and pushes it. */
+/* Computes the gradient of the current batch with the parameters of `view`, and pushes the
+ * gradient. */
 static int learn(
     struct link *l, const struct mr_params_view *view, mr_time deadline, struct mr_error *e)
 {

@@ -1,8 +1,8 @@
-/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
- * steps. The reduced vector has two numbers behind those of the model, by which the ranks agree
- * when to halt, because every rank sees their sums after the same step. The first number becomes
- * negative after a step in which some rank had to halt or had no more data. The second number
- * changes in a step in which some rank had a batch. */
+/* A worker under all-reduce: a rank. All ranks take the same steps. The version of the parameters
+ * counts the steps in which some rank had a batch. The reduced vector ends with two numbers that
+ * are not part of the model. After a step all ranks see the same two numbers. The first number
+ * becomes negative in a step in which some rank had to halt or had no more data; then all ranks
+ * halt. The second number changes in a step in which some rank had a batch. */
 #include "train/role/worker_ring.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* The service Parameters. A pull streams directly from the pinned buffer, under gRPC's flow
- * control. A push is collected in heap memory and enters the same mailbox as pushes of this
- * node. */
+/* The service Parameters. A pull pins the buffer of the current version and streams directly from
+ * this buffer, under gRPC's flow control. A push over gRPC is collected in heap memory. Then it
+ * enters the same mailbox as pushes through shared memory. */
 #include "train/service/service.h"
 
 #include "base/alloc.h"

@@ -25,7 +25,8 @@ struct snapshot { /* a snapshot for the second thread */
 };
 
 struct mr_checkpointer {
-    /* of `role`, the second thread uses only the agent, and texts that do not change */
+    /* The second thread uses only role->agent, the texts of the role that do not change, and
+     * mr_role_should_stop. */
     struct mr_role *role;
     uint32_t shard;
     bool waits;

@@ -7,8 +7,8 @@
 #include "train/member/role.h"
 
 #define MR_CHECKPOINT_HEAD_WORDS 16
-/* number of words behind the model's numbers, by which the ranks of an all-reduce agree when to
- * halt */
+/* The vector of an all-reduce ends with this many numbers that are not part of the model. They tell
+ * the ranks when to halt, and whether a rank had a batch (train/role/worker_ring.c). */
 #define MR_RING_WORDS 2
 
 struct mr_checkpoint_head {

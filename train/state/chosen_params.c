@@ -16,8 +16,9 @@ struct mr_chosen {
     const struct mr_role_plan *plan;
     bool has_threshold; /* the plan has a threshold for scores of the session's own channel */
     struct mr_nn_patience_state patience;
-    struct copy scored, best; /* `best.params` is NULL until a score was the best */
-    bool is_over;             /* a rule has ended the session */
+    /* `best.params` is NULL until a score is an improvement or meets the threshold */
+    struct copy scored, best;
+    bool is_over; /* a rule has ended the session */
 };
 
 struct mr_chosen *mr_chosen_new(const struct mr_role_plan *plan, const char *channel)

@@ -52,8 +52,8 @@ static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *
     return MR_OK;
 }
 
-/* Reads one object of a checkpoint, which starts at number `from` of the vector. `*n` becomes how
- * many numbers the object has. */
+/* Reads one object of a checkpoint. The object's numbers must start at number `from` of the vector.
+ * Sets `*n` to how many numbers of the vector the object has. */
 static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint64_t from,
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {

@@ -18,8 +18,8 @@ struct mr_role_state {
  * them. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
-/* Does the same as mr_role_state_load with `checkpoint`; NULL: loads what the document's `init`
- * says. */
+/* Does the same as mr_role_state_load, but with the given checkpoint instead of that of the
+ * membership. If `checkpoint` is NULL or has no objects, loads what the document's `init` says. */
 int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheckpoint *checkpoint,
     uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
 void mr_role_state_fini(struct mr_role_state *s);

@@ -1,4 +1,5 @@
-/* Writes the model's value straight into the object store, and then names it. */
+/* Scores the trained model, writes its value straight into memory of the object store, and gives
+ * the object its name. */
 #include "train/state/save_model.h"
 
 #include "host/os/log.h"

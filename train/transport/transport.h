@@ -18,7 +18,8 @@
 
 #define MR_SESSION_MAX 64u /* limit of a session's id in bytes, with the NUL */
 
-/* The place where the server of a shard or a rank is reached, from the TrainingMember of a Join. */
+/* Where to reach the process that has a shard or a rank. The trainer's answer to Join tells it, as
+ * a TrainingMember. */
 struct mr_place {
     const char *address; /* gRPC address; "": none */
     const char *node;

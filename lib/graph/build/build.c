@@ -1,6 +1,6 @@
-/* Makes a graph of the nodes of a builder: makes each node without a definition an alias or reports
- * it, checks the tasks, drops (culls) the nodes that no target needs, orders the kept nodes, and
- * copies the columns into the graph. */
+/* Makes a graph of a builder's nodes. A node without a definition becomes an alias of another job's
+ * key, or is an error (build.h). Then the tasks are checked, and the nodes that no target needs
+ * are dropped (culled). The other nodes are ordered, and the columns are copied into the graph. */
 #include "graph/build/build.h"
 
 #include "base/alloc.h"

@@ -8,8 +8,8 @@
 #include "graph/suggest.h"
 #include "graph/text_arena.h"
 
-/* Entries of the cache of recent arguments and of the cache of recent option sets; a power of
- * two. */
+/* Number of entries in each of two caches, of recent arguments and of recent option sets; a power
+ * of two. */
 #define MR_BUILDER_CACHE 1024
 #define MR_BUILDER_INPUTS_MAX ((uint32_t)1 << 26) /* references to inputs in all tasks of a job */
 /* The value in kind[] of a node without a definition; a defined node has 1 + enum mr_node_kind. */
@@ -100,9 +100,10 @@ struct mr_builder {
 
     struct mr_open_task open[MR_DEPTH_MAX];
     uint32_t open_count;
-    /* Definitions of the shared nodes, one for each stored object and each name. */
+    /* All references to one object id, or to one name of an object, share a node. `shared` has the
+     * definitions of these nodes. */
     struct mr_intern shared;
-    uint32_t *shared_node; /* the shared nodes, by number of the definition in `shared` */
+    uint32_t *shared_node; /* these nodes, by number of the definition in `shared` */
     uint32_t shared_room;
     struct mr_builder_loop *loops;
     uint32_t loops_count;

@@ -13,8 +13,8 @@ struct check {
     const struct mr_graph_catalogue *c;
     struct mr_graph_op_info *infos; /* by number of the operator; valid where known[] is true */
     bool *known;
-    /* By number of the operator: 1 + the number of arguments of the last task that passed the check
-     * with at most 15 arguments, all positional. 0: no such task has passed. */
+    /* Only for tasks with at most 15 arguments, all positional. By number of the operator: 1 + the
+     * number of arguments of the last such task that has passed. 0: no such task has passed. */
     unsigned char *good;
     uint32_t last_op; /* operator of the last task that has passed the check; `last_args` are its
                        * arguments */

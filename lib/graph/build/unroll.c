@@ -158,8 +158,8 @@ static bool is_body_task(const struct mr_builder *b, const struct mr_repeat *r, 
 }
 
 /* Makes a task `identity` of the value of `*node`, and sets `*node` to the task. The loop needs
- * such a task if no task of the body makes a carried value or the condition, or if one task makes
- * two carried values. */
+ * such a task for each carried value that no task of the body makes, and likewise for the
+ * condition. If one task makes two carried values, the loop needs one for the second value. */
 static int make_task(struct mr_builder *b, const struct mr_repeat *r, uint32_t under,
     uint32_t *node, struct mr_error *e)
 {

@@ -47,5 +47,6 @@ int mr_builder_check_loops(const struct mr_builder *b, struct mr_error *e);
 /* Sets marks[n] to 1 for each node n in the body of a loop. These nodes are targets only if the job
  * names them. */
 void mr_builder_mark_bodies(const struct mr_builder *b, unsigned char *marks);
-/* Writes the loops into the finished graph. rank[n] is the index of node n in the graph. */
+/* Writes the loops of the builder into the finished graph `g`. rank[n] is the index in `g` of the
+ * builder's node n; MR_NODE_NONE: `g` does not have the node. */
 void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct mr_graph *g);

@@ -1,6 +1,6 @@
-/* Reads the entries of a job in two passes, from one parsed document or slice by slice. The first
- * pass adds every key, the second reads the entries, because a text may be a reference to a later
- * key. */
+/* Reads the entries of the JSON object "tasks" or "dsk" in two passes. The first pass adds the keys
+ * of all entries to the builder. The second pass reads the values of the entries, because a string
+ * in a value may refer to a later key. The JSON is parsed as a whole or in slices (slice.h). */
 #include "graph/json/entries.h"
 
 #include "base/alloc.h"

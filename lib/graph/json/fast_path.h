@@ -12,9 +12,10 @@ struct mr_json_fast_path *mr_json_fast_path_new(const struct mr_json *j);
 void mr_json_fast_path_free(struct mr_json_fast_path **p);
 uint32_t mr_json_fast_path_room(
     const struct mr_json_fast_path *p); /* returns the number of slices that one call may read */
-/* Reads slices whose keys have nodes. `has_all`: the keys of all other slices have nodes, too.
- * Without `has_all`, a slice is not simple if it refers to an unknown key, or if in dsk it has any
- * unknown text. */
+/* Reads slices. The keys of their entries must have nodes already; `has_all` is true if the keys of
+ * all other slices have nodes, too. A slice that refers to a key without a node is not simple. In
+ * "dsk" (Dask's notation) a text may be a key. With `has_all`, a text that is no key is a literal.
+ * Without `has_all` such a text may be a later key, so the slice is not simple. */
 void mr_json_fast_path_read(
     struct mr_json_fast_path *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
 /* The same as mr_json_fast_path_read with `has_all` false. One thread calls `other` before it reads

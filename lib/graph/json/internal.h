@@ -128,7 +128,8 @@ yyjson_doc *mr_json_parse_rest(
 struct mr_json *mr_json_new(const struct mr_json_limits *limits,
     const struct mr_graph_catalogue *catalogue, struct mr_error *e);
 void mr_json_free(struct mr_json **j);
-struct mr_json_limits mr_json_widest(size_t text_bytes); /* returns the limits for this size */
+/* Returns the limits for a job's text of `text_bytes` bytes when the parser's caller sets none. */
+struct mr_json_limits mr_json_widest(size_t text_bytes);
 
 /* ---- document.c ---- */
 

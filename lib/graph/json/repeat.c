@@ -80,7 +80,8 @@ static int read_head(struct mr_json *j, yyjson_val *key, struct loop *l)
     return MR_OK;
 }
 
-/* Defines a node by an argument. If the argument is a task, the task may have options here. */
+/* Gives the node `node` the value `v` from the loop's JSON. If `v` is a task, it is read like an
+ * entry of "tasks", so it may have options; but "for" is refused. */
 static int write_node(struct mr_json *j, uint32_t node, yyjson_val *v)
 {
     if (yyjson_is_obj(v) && yyjson_obj_get(v, "op")) {

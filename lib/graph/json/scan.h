@@ -6,8 +6,10 @@
 
 #include "graph/json/entries.h"
 
-#define MR_JSON_FAST_INPUTS_MAX 64 /* inputs of one entry; an entry with more is not simple */
-#define MR_JSON_FAST_LISTS_MAX 8   /* how deep lists may nest in an entry */
+/* Limit of the inputs of one entry. A slice with an entry of more inputs does not take the fast
+ * path (fast_path.h). */
+#define MR_JSON_FAST_INPUTS_MAX 64
+#define MR_JSON_FAST_LISTS_MAX 8 /* how deep lists may nest in an entry */
 
 struct mr_json_ref { /* a key in an argument, whose node has to be looked up */
     uint32_t hash;

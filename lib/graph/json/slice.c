@@ -119,8 +119,8 @@ static void add_slice(struct mr_json_slices *s, struct mr_json_slice *slice, uin
     *slice = (struct mr_json_slice){.at = end + 1, .keys_at = s->keys_count, .is_plain = true};
 }
 
-/* Finds the boundaries of one entry, and moves from before its key to after its value. False: the
- * entry is malformed or incomplete. */
+/* Finds the boundaries of one entry. Moves the cursor from the start of the entry's key to the end
+ * of the entry's value. False: the entry is malformed or incomplete. */
 static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices *s, bool *is_plain)
 {
     bool has_escape = false;
@@ -137,9 +137,9 @@ static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices 
     return true;
 }
 
-/* Finds the boundaries of all entries, and moves from after the opening brace to after the closing
- * brace. Stops, and returns true, when there are more than MR_TASKS_MAX keys. False: an entry is
- * malformed. */
+/* Finds the boundaries of all entries. Moves the cursor from after the opening brace to after the
+ * closing brace. Stops, and returns true, when there are more than MR_TASKS_MAX keys. False: an
+ * entry is malformed. */
 static bool cut_entries(
     const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_slices *s)
 {

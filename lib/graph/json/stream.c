@@ -28,7 +28,7 @@ enum phase {
     HEAD,    /* before the entries: `head` has the text so far */
     ENTRIES, /* inside the entries: `rest` has the beginning of an incomplete entry */
     TAIL,    /* after the entries: `rest` has the text after them */
-    OFF,     /* the text is only collected; the end of the stream reads it */
+    OFF,     /* the text is only collected; mr_json_stream_end reads the whole text */
 };
 
 struct stretch { /* a part of the text between `head` and `rest` */
@@ -57,7 +57,7 @@ struct mr_json_stream {
     uint32_t found_count;
     /* Another thread cuts this piece while slices of the previous piece are read. */
     struct mr_buf *piece;
-    bool is_hopeless; /* true: the stream cannot read early; the rest is only collected */
+    bool is_hopeless; /* true: an incomplete entry exceeds REST_BYTES_MAX; the phase OFF follows */
     struct stretch *stretches;
     uint32_t stretches_count, stretches_room;
     struct mr_json_piece *put_off;
@@ -125,7 +125,9 @@ void mr_json_stream_free(struct mr_json_stream **ap)
     mr_release(a);
 }
 
-/* Takes the bytes from the caller and keeps them as a stretch. The returned text does not move. */
+/* Moves the buffer `bytes` into a->stretches and leaves `bytes` empty. `from`: where the text after
+ * the previous stretch begins in the buffer. Returns the buffer's text, which stays at its address
+ * until drop_text or join frees the buffer. */
 static struct mr_str keep(struct mr_json_stream *a, struct mr_buf *bytes, size_t from)
 {
     if (a->stretches_count == a->stretches_room) {

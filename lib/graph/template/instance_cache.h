@@ -24,7 +24,8 @@ void mr_instance_cache_drop(struct mr_instance_cache *k); /* frees all cached gr
 struct mr_graph *mr_instance_cache_get(
     struct mr_instance_cache *k, yyjson_val *given, uint64_t *shape);
 /* To be called when the caller has built `g` from the document. The first call keeps nothing. The
- * second call finds which parameters can have markers, and keeps a graph. A later call keeps a
- * graph if the call before it had equal values of all parameters without markers. */
+ * second call finds which parameters can have markers, and keeps a graph. A later call compares the
+ * parameters that cannot have markers, and keeps a graph if the previous call had the same values
+ * for them. */
 void mr_instance_cache_learn(struct mr_instance_cache *k, yyjson_val *given,
     const struct mr_graph *g, size_t text_bytes, const struct mr_graph_catalogue *catalogue);

@@ -1,5 +1,5 @@
-/* Runs a child process (subprocess.h). `err` is the process's stderr: the end of it is kept, or its
- * lines are passed to on_err. */
+/* Runs a child process (subprocess.h). With on_err, the lines of the process's stderr go to this
+ * callback. Without on_err, mr_process.err keeps the end of stderr. */
 #include "lib/host/os/subprocess.h"
 
 #include "base/alloc.h"
@@ -26,8 +26,8 @@
  * bytes than a pipe can hold. */
 #define REST_READS_MAX 32
 
-/* The user of all programs, set once, before other threads start. uid 0: the user of this
- * process. */
+/* The user that all child processes run as; set once, before other threads start. uid 0: the user
+ * of this process. */
 static struct mr_user run_as;
 
 void mr_process_run_as(const struct mr_user *user)

@@ -26,8 +26,8 @@ struct mr_process {
     struct mr_buf err; /* the end of the stderr of the process */
 };
 
-/* Sets the user of all programs. The directories of the programs must belong to this user. To be
- * called at the start, before other threads exist. NULL: the user of this process. */
+/* Sets the user that all child processes run as. Their working directories must belong to this
+ * user. To be called at the start, before other threads exist. NULL: the user of this process. */
 void mr_process_run_as(const struct mr_user *user);
 /* Between mr_process_files_begin and mr_process_files_end, this thread's file calls run with the
  * rights of the user whom mr_process_run_as has set. Callers use them around file operations in a

@@ -30,7 +30,8 @@
 
 struct slot {
     alignas(LINE) _Atomic uint64_t state; /* blocks left << 32 | ASLEEP | stealers inside */
-    _Atomic uint32_t lanes;               /* bit set of lanes that are taken */
+    /* Bit set of taken lanes. A lane is the number of a thread in this piece of work. */
+    _Atomic uint32_t lanes;
     /* Futex word: grows when the last stealer leaves while the owner sleeps. */
     _Atomic uint32_t woken;
     /* Block << 32 | -err of the failed block with the lowest number. */
@@ -184,7 +185,7 @@ static void prepare(struct slot *p, const struct mr_blocks *w)
     mr_assert(w->lanes >= 1);
     mr_assert(w->lanes <= MR_LANES_MAX);
     p->work = *w;
-    atomic_store(&p->lanes, 1); /* lane 0 belongs to the owner */
+    atomic_store(&p->lanes, 1); /* only lane 0, the owner's lane, is taken */
     atomic_store(&p->error, NO_ERROR);
     atomic_store(&p->stopped, false);
     atomic_store(&p->stolen_cpu, 0);

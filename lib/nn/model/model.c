@@ -1,4 +1,5 @@
-/* Turns the entries of the JSON list into layers: computes shapes and places parameters. */
+/* Makes the layers of a model from its JSON. Computes the shapes of each layer, and gives each
+ * parameter its place in the model's vector. */
 #include "nn/model/model.h"
 
 #include "base/alloc.h"
@@ -33,8 +34,8 @@ static int wrong_shape(const struct mr_nn_layer *l, const char *want, struct mr_
 }
 
 /* Computes the output size and the padding of a sliding window along one axis, as TensorFlow
- * defines them. False: the window is larger than the input, or, with padding "same" (`same`), more
- * than twice as large. */
+ * defines them. False: the window is too large. With padding "same" (`same`) the limit of its size
+ * is twice the size of the input, otherwise the size of the input. */
 static bool slide(struct mr_nn_layer *l, int axis, bool same)
 {
     uint64_t in = l->in.dims[axis], k = l->kernel[axis], s = l->stride[axis];

@@ -26,9 +26,10 @@
 #define MR_NN_NAME_BYTES_MAX 64
 /* limit of the axes of an example or a parameter */
 #define MR_NN_RANK_MAX 4
-/* limit of the numbers of one example at any layer */
+/* how many numbers one example may have at any layer */
 #define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)
-#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* limit of the numbers in all parameters */
+/* how many numbers all parameters of a model may have together */
+#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)
 #define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* limit of the bytes of the JSON text */
 
 enum mr_nn_kind {

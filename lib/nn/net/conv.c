@@ -147,8 +147,8 @@ static int conv_build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error
     return err;
 }
 
-/* Reorders the kernel into `packed`. If the layouts agree, makes the primitive `user` read the
- * kernel in place. */
+/* Gives the kernel to the primitive `user`. If the layouts differ, `pack` writes a reordered copy
+ * for `user`. If the layouts agree, `user` reads the kernel in the parameter vector. */
 static int take_kernel(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *pack,
     struct mr_nn_primitive *user)
 {

@@ -44,8 +44,8 @@ static uint64_t bytes_of(const struct mr_nn_net *n, const struct mr_nn_shape *s)
     return n->batch * mr_nn_shape_count(s) * sizeof(float);
 }
 
-/* True: the unit may overwrite its input. False: the input is the caller's x, or the unit before
- * reads its own output again in the backward pass. */
+/* True: the unit may overwrite its input. False: the input is the caller's x, or it is the output
+ * of an earlier unit that needs this output in the backward pass. */
 static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 {
     if (i == 0) return false;

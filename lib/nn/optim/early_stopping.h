@@ -11,14 +11,14 @@
 #include <yyjson.h>
 
 struct mr_nn_threshold {
-    struct mr_str field; /* n = 0: the rule is off */
+    struct mr_str field; /* empty: the rule is off */
     /* True: the rule is met by a number above `value`. False: by a number below `value`. */
     bool is_above;
     double value;
 };
 
 struct mr_nn_patience {
-    struct mr_str field; /* n = 0: the rule is off */
+    struct mr_str field; /* empty: the rule is off */
     /* The training ends after this many scores in a row without improvement. Scores that do not
      * have the field are not counted. */
     uint32_t scores;
@@ -29,7 +29,7 @@ struct mr_nn_patience {
 struct mr_nn_patience_state { /* state of the rule in one training; starts zeroed */
     bool has_best;
     double best;
-    uint32_t bad_scores; /* number of counted scores since the best one */
+    uint32_t bad_scores; /* number of scores since the best one that have the rule's field */
 };
 
 enum mr_nn_patience_says {

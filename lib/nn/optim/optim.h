@@ -79,6 +79,7 @@ void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struc
 void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
     const float *const *grads, uint32_t n);
 
-/* Adds n gradients of `count` numbers in order, and writes the sum to `out`. mr_nn_optim_apply with
- * this sum and the scale 1 / n has the same bits as mr_nn_optim_apply_mean. n >= 1. */
+/* Adds n gradients, one after the other, and writes the sum to `out`. Each gradient has `count`
+ * numbers. With this sum and the scale 1 / n, the result of mr_nn_optim_apply has the same bits as
+ * that of mr_nn_optim_apply_mean. n >= 1. */
 void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out);

@@ -142,8 +142,8 @@ static int want_certificate(const struct mr_rpc_auth *a, struct mr_str method, s
         MR_STR_ARG(method));
 }
 
-/* Checks a service that calls for itself and not for a user: its kind must be a caller of the
- * method. The roles of methods are for users and do not matter here. */
+/* Checks a call that a service makes on its own behalf, not for a user. The method must list the
+ * kind of the service as a caller. The role that a user needs for the method does not matter. */
 static int check_service(
     const struct mr_rpc_auth *a, struct mr_str method, unsigned services, struct mr_error *e)
 {

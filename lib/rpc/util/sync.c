@@ -1,4 +1,5 @@
-/* Runs a private loop inside each blocking call until the call has its result. */
+/* Each client has an event loop (loop.h) of its own. A blocking function runs this loop until the
+ * function can return. */
 #include "rpc/util/sync.h"
 
 #include "base/alloc.h"

@@ -53,7 +53,8 @@ struct mr_service {
 
     struct mr_names *names;
     struct mr_places *places;
-    /* api/name_walk.c; not NULL: the walk waits until `walk_at`, because Redis is away */
+    /* the walk over all names (api/name_walk.c) while it waits until `walk_at`, because Redis is
+     * away; NULL: no walk waits */
     struct name_walk *walk;
     mr_time walk_at;
     bool names_walked; /* the core knows every object that has a name */

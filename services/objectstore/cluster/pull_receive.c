@@ -38,7 +38,8 @@ struct pull {
     bool asked; /* a draft was asked for, and the answer has not come */
     bool has_draft;
     struct mr_rpc_message *waiting; /* the first chunk, while the draft is being made */
-    struct checked {                /* owned by the offload thread while it has chunks */
+    /* used by the offload thread alone, until it has checked all chunks; then read by `finish` */
+    struct checked {
         uint64_t at;
         bool complete;
         int err;

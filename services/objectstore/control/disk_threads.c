@@ -49,8 +49,8 @@ struct disk_thread {
 struct mr_disk {
     struct mr_ostore_shell *sh;
     struct mr_store *self;
-    char *objects;                    /* the folder DIR/objects; NULL: no disk */
-    char *held;                       /* the folder DIR/held */
+    char *objects;                    /* the folder "objects" in --dir; NULL: no disk */
+    char *held;                       /* the folder "held" in --dir */
     struct mr_spill *spills[WRITERS]; /* one for each writer; NULL: no disk */
     struct disk_thread writers[WRITERS];
     struct disk_thread fetchers[FETCHERS];

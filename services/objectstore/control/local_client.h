@@ -7,7 +7,7 @@
 int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e);
 void mr_local_clients_accept(struct mr_ostore_shell *sh);
 /* Takes the connection `fd` of a client. `internal`: the client is in the store's own process, and
- * may seal copies. */
+ * may seal objects that it has restored from disk or copied from another store. */
 void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal);
 /* Reads the client's messages, and sends the messages that are queued for the client. Frees `p` if
  * the client has gone or has broken the protocol. */

@@ -1,4 +1,4 @@
-/* The step of the core, its deadline, its invariants, and the queries of the shell. */
+/* The step of the core, its deadline, its invariants, and queries about its state. */
 #include "services/objectstore/core/core.h"
 
 #include "base/alloc.h"
@@ -6,7 +6,8 @@
 #include "services/objectstore/core/internal.h"
 
 #define ORPHAN_CHECK_NS MR_SECOND
-/* limit of the entries of the table that stay free for gets and for seals on their way */
+/* Limit of the entries of the object table that clients may not use for new objects. They stay free
+ * for objects that clients get, and for new objects whose SEAL has not arrived yet. */
 #define RESERVE_MAX 4096u
 
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
@@ -231,7 +232,7 @@ bool mr_ostore_is_pinned(const struct mr_ostore *s, uint32_t object)
     return object && object <= s->objects_used && s->objects[object].pins;
 }
 
-/* ---- what the shell reads ---------------------------------------------------------------------*/
+/* ---- queries ----------------------------------------------------------------------------------*/
 
 static void tell(const struct mr_ostore *s, uint32_t o, struct mr_ostore_info *out)
 {

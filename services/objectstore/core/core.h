@@ -42,7 +42,7 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config);
 void mr_ostore_free(struct mr_ostore **s);
 void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_event *ev,
     struct mr_ostore_effects *fx);
-/* True: a WRITE has no WRITTEN yet. */
+/* True: an effect WRITE has not been answered by its event WRITTEN yet. */
 bool mr_ostore_is_writing(const struct mr_ostore *s);
 mr_time mr_ostore_deadline(const struct mr_ostore *s);
 void mr_ostore_check(const struct mr_ostore *s);

@@ -18,7 +18,9 @@ enum mr_ostore_event_type {
     /* client, request, bytes, room (the least that the client can use), timeout: asks for a
      * segment */
     MR_OE_GRANT,
-    MR_OE_CANCEL, /* client, request: the client no longer waits for this GRANT; a GET goes on */
+    /* client, request: the client no longer waits for this request. A GRANT is dropped. A GET is
+     * still answered. */
+    MR_OE_CANCEL,
     MR_OE_RETURN, /* client, segment (0: the client has no more empty segments) */
     /* client, id, segment, offset, bytes, room, flags, owner: the client has made the object */
     MR_OE_SEAL,
@@ -45,7 +47,7 @@ enum {
     MR_OSTORE_AT_ONCE = 1,    /* in WANT: a task waits for the object */
     MR_OSTORE_PULLED = 1,     /* in GOT: the object was copied from another store */
     MR_OSTORE_PERSISTED = 1,  /* in WRITE and WRITTEN: the file outlives the process */
-    MR_OSTORE_BY_HOLDERS = 2, /* with PERSISTED: the file is deleted with the last holder */
+    MR_OSTORE_BY_HOLDERS = 2, /* the file of a persisted object is deleted when no holder is left */
 };
 /* A value of `source` in GET and PULL: the shell looks up in the cluster's directory which store
  * has the object. If the directory has no entry for the object, the shell answers with FETCH_FAILED

@@ -11,7 +11,7 @@ uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id);
 /* returns 0 if the table is full */
 uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id);
 void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o);
-/* ends the doubt about the object's holders */
+/* undoes mr_ostore__doubt: the object's holders are no longer in doubt */
 void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
 /* says that the object's holders may no longer exist */
 void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);

@@ -93,8 +93,9 @@ static uint64_t budget_left(const struct mr_ostore *s)
     return s->config.memory_bytes - MR_MIN(s->config.memory_bytes, s->committed_bytes);
 }
 
-/* True: a grant of `bytes_min` waits until objects of its own group have left memory. Such a grant
- * delays only later grants of its group. */
+/* `group` is the client's control group; 0: the group has no memory limit. True: a grant of
+ * `bytes_min` has to wait until objects of this group have left memory. The wait delays only later
+ * grants of this group. */
 static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_min)
 {
     if (!group) return false;

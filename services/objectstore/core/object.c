@@ -180,9 +180,10 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
     mr_ostore__unheld(s, o);
 }
 
-/* Frees copies of other nodes' objects that no client of this node has used for orphan_ns. Also
- * frees unvouched objects that were offered orphan_ns ago and were not claimed. Examines at most
- * SCAN_MAX objects, and the next call goes on behind them. */
+/* Frees copies of other nodes' objects that no client of this node has used for orphan_ns. An
+ * object whose holders may no longer exist is `unvouched`. If no job has claimed such an object
+ * orphan_ns after the scheduler was asked, calls free_unclaimed. Examines at most SCAN_MAX objects,
+ * and the next call goes on behind them. */
 void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {

@@ -49,7 +49,7 @@ struct object {
     bool being_written; /* a WRITE of the object has no answer yet */
     bool persisted;     /* the object's file outlives the process */
     bool to_persist;    /* the object is to be written to a file that outlives the process */
-    /* the object is leaving memory: a write for that, or an EVICT, has no answer yet */
+    /* the object is leaving memory: its EVICT, or the WRITE before the EVICT, has no answer yet */
     bool leaving;
     bool evict_asked; /* an EVICT of the object has no answer yet */
     /* the object is freed with its last holder although it is persisted: it has or had a name, or a
@@ -61,7 +61,7 @@ struct object {
     uint32_t segment; /* number of the segment */
     uint64_t offset;
     uint64_t bytes;
-    uint64_t room;
+    uint64_t room; /* if in_place: bytes of the object's room, its place in the segment */
     uint64_t sequence;
     mr_time created;
     mr_time used; /* the last use that the store knows of */
@@ -83,7 +83,7 @@ struct object {
     uint32_t links;      /* head of the object's links */
     uint32_t waiters;    /* head of the object's waiters */
     uint32_t prev, next; /* neighbours in the object's list; `next` also in the free list */
-    /* neighbours in the list of the object's group, while in memory */
+    /* neighbours in a list: the objects of `group` that are in LIST_SMALL or LIST_LARGE */
     uint32_t group_prev, group_next;
 };
 
@@ -150,9 +150,9 @@ struct client {
     bool internal;
     uint32_t group;     /* the client's control group; 0: no group with a limit */
     uint64_t own_bytes; /* memory that the client itself uses, besides its segments */
-    bool reclaiming;    /* the client was sent RECLAIM, and its last RETURN has not come */
-    /* a room of the client was freed, or the client got a segment, since it said that it has no
-     * empty segment */
+    bool reclaiming;    /* RECLAIM was sent; the RETURN that ends the answer has not come */
+    /* one of the client's segments may be empty. An answer to RECLAIM that returns no segment
+     * clears this flag */
     bool may_have_empty;
     mr_time reclaim_asked; /* time when RECLAIM was sent; for a while, grants wait for the answer */
     bool gave;             /* the client has returned a segment in answer to the last RECLAIM */
@@ -171,9 +171,9 @@ struct grant { /* a request for a segment that waits for memory */
 /* limit of the time between two attempts to evict a deleted object that was found pinned */
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)
-/* limit of the wait for clients that may have an empty segment */
+/* limit of the wait for a client's answer to RECLAIM */
 #define RECLAIM_WAIT_NS (30 * MR_MS)
-/* limit of the wait for clients with segments in which no object was sealed */
+/* the same limit while the clients' segments without objects would give enough room */
 #define RECLAIM_WAIT_MAX_NS MR_SECOND
 /* a grant that has waited for this time is refused, if no object can leave and no memory was
  * freed */
@@ -231,7 +231,7 @@ struct mr_ostore {
     mr_time disk_probe;  /* time of the next spill, of one object, while the disk is full */
     mr_time disk_failed; /* time when a write last found the disk full */
     uint64_t write_failures;
-    uint64_t rooms_bytes;   /* sum of the rooms of objects in memory */
+    uint64_t rooms_bytes;   /* sum of the rooms (places in segments) of objects in memory */
     uint64_t coming_bytes;  /* bytes of the objects that are being restored */
     uint64_t leaving_bytes; /* sum of the rooms of objects that are `leaving` */
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */

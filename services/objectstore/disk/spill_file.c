@@ -1,6 +1,7 @@
-/* The spill file consists of slots. There are four sizes of slots for each doubling. Each size
- * has a list of free slots. If the list is empty, a new slot is added at the end of the file. The
- * unused part of a slot is a hole in the file and costs no space on the disk. */
+/* The spill file consists of slots. The sizes of slots, in pages, are 1 2 3 4, then 5 6 7 8, then
+ * 10 12 14 16, and so on. Each size has a list of free slots. If the list is empty, a new slot is
+ * added at the end of the file. The unused part of a slot is a hole in the file and costs no space
+ * on the disk. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@
 #include <xxhash.h>
 
 #define NONE UINT32_MAX
-#define SIZES 160u /* number of sizes: four for each doubling, from one page up */
+#define SIZES 160u /* number of slot sizes */
 /* Free slots give their pages back to the file system when these pages have more bytes than this
  * limit and more bytes than the slots in use. */
 #define PAGES_KEPT_MAX ((uint64_t)256 << 20)
@@ -301,8 +302,8 @@ static int write_all(int fd, struct iovec *v, int count, uint64_t from)
     return MR_OK;
 }
 
-/* Writes each chunk by itself. The last chunk is written together with the tail and the rest of its
- * page. */
+/* Writes one chunk of the value after the other. The extent head and the checksums are written
+ * together with the last chunk, followed by zeros up to the end of a page. */
 static int write_slot(int fd, const struct slot *x, const void *p)
 {
     uint64_t chunks = chunks_of(x->bytes);

@@ -244,7 +244,7 @@ static void acked(struct mr_journal_link *l, uint64_t sequence)
     struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED};
     /* the acknowledged record is in the middle of the snapshot */
     if (l->has_snapshot && sequence >= l->snapshot_first) return;
-    /* number of the core's records after the acknowledged one */
+    /* how many of the core's records follow the acknowledged one; a snapshot's do not count */
     uint64_t ahead = l->next - 1 - sequence;
     if (l->has_snapshot) ahead -= l->snapshot_last - l->snapshot_first + 1;
     if (ahead > l->core_last) return;

@@ -1,6 +1,6 @@
-/* The columns of the message are those of the batch, without a copy. Columns that name operators or
- * stores are the exception: they are copied, and each id of the core is replaced by the session's
- * number for the same operator or store. */
+/* Turns a batch for a worker into a message (batch_message.h). The columns of the message are those
+ * of the batch, without a copy. Only columns that name operators or stores are copied: the copy has
+ * the numbers of the worker's session in place of the core's numbers. */
 #include "services/scheduler/core/batch_message.h"
 
 #include "base/alloc.h"

@@ -358,7 +358,8 @@ static void check_shared(const struct mr_sched *s, uint32_t job)
     mr_assert(j->skipped == skipped);
 }
 
-/* Checks the counts of users of classes and of placement tables. */
+/* Checks the members `users`: a special class (struct class) counts the tasks that have it, and a
+ * placement table (struct shape) counts the jobs that use it. */
 static void check_users(const struct mr_sched *s)
 {
     for (uint32_t c = s->config.ops_max; c < s->class_list.top; c++) {

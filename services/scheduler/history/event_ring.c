@@ -91,8 +91,9 @@ bool mr_cluster_id_parse(struct mr_str text, uint64_t *incarnation, uint64_t *nu
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* A worker that was never seen connected is known from before a restart. It causes no event until
- * it registers again. */
+/* A worker that appears without a connection is taken for one that registered before the scheduler
+ * restarted. It causes no event JOINED, but RETURNED when it registers again, or LOST when the
+ * scheduler gives it up. */
 size_t mr_cluster_worker_changes(const struct mr_cluster_seen *before,
     const struct mr_cluster_seen *now, enum mr_cluster_change out[MR_CLUSTER_CHANGES_MAX])
 {

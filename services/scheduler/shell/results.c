@@ -331,7 +331,7 @@ static bool send_object(
     bool known = number && mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive);
     known = known && address.n; /* a worker may name a store before the store registers */
     for (uint32_t i = 1; !known && i <= mr_sched_stores_count(sh->core); i++)
-        /* any store finds an object with the directory in Redis */
+        /* any live store will do: it looks up the object's place in the directory in Redis */
         known = mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) && alive;
     if (!known) {
         mr_shell_fail(call, MR_EAWAY, "the object store that has the value is away");

@@ -1,6 +1,7 @@
-/* A batch is sent when its stream takes messages; until then it grows in the core's effects. A
- * batch is lazy if it only releases values or forgets jobs, so it is sent later, together with
- * more. The wait is short if the values have bytes in a store. */
+/* Sends the core's batches to workers and stores. A batch is sent when the receiver's stream takes
+ * messages; until then the batch grows in the core's effects. A worker's batch is lazy if it only
+ * releases a few values or forgets jobs. A lazy batch waits for more rows, at most LAZY if it frees
+ * objects in a store, otherwise at most LAZY_SMALL. */
 #include "services/scheduler/shell/session_send.h"
 
 #include "base/alloc.h"

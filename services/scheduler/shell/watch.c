@@ -394,7 +394,7 @@ void mr_watch_tick(struct mr_shell *sh, mr_time now)
             watcher_free(f, w);
             continue;
         }
-        /* the wait is over, but rows are still being sent */
+        /* the wait is over, but the answer to Result or Results is still being sent */
         if (w->deadline <= now) w->deadline = MR_NEVER;
         f->deadline = MR_MIN(f->deadline, w->deadline);
     }

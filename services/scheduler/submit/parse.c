@@ -225,8 +225,8 @@ struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_par
     return d;
 }
 
-/* False: the graph is small. Only a loop makes a large graph of a short body. In JSON, a loop needs
- * one of these words, or an escape that hides the word. */
+/* True: the body is long, or it may have a loop. Only a loop makes many nodes of a short body. In
+ * JSON, a loop needs the key "for" or "repeat", perhaps written with an escape. */
 static bool may_be_large(const struct mr_parser_request *r)
 {
     if (r->body.n > TINY_BYTES_MAX) return true;

@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 #define WATCHERS_MAX 1024u
-/* how often the states of workers and stores are compared; this finds changes for which the core
- * has no note, as when a worker retires */
+/* How often the states of workers and stores are compared with those at the last comparison. This
+ * finds changes that the core does not report in a note (struct mr_sched_note): for example, a
+ * worker itself begins to retire. */
 #define LOOK_EVERY (250 * MR_MS)
 /* limit of unsent bytes of one stream; further events wait until the client has read */
 #define QUEUED_BYTES_MAX ((size_t)256 << 10)

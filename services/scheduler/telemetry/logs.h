@@ -7,7 +7,8 @@
 struct mr_logs *mr_logs_new(void);
 void mr_logs_free(struct mr_logs **l);
 
-/* Keeps the output in a worker's message. Called before the core's step with that message. */
+/* Stores the output that a worker's message brings. Called before the core's step with that
+ * message. */
 void mr_logs_message(struct mr_shell *sh, uint32_t worker, const struct mr_ws_up *m);
 /* Sends new output to followers. Called after the core's step, because this function reuses the
  * memory of the worker's message. */

@@ -15,11 +15,11 @@ struct mr_receipts { /* all zero: a new stream */
     uint64_t count; /* number of messages that were sent */
 };
 
-/* A message with tasks is sent. */
+/* Records that a message with tasks is sent at the time `now`. */
 void mr_receipts_sent(struct mr_receipts *r, mr_time now);
-/* The worker has told when it received the message `first` and those that follow. `offset` is the
- * scheduler's clock minus the worker's, in ns. Messages that were not sent, or were sent too long
- * ago, are ignored. */
+/* Records when the worker received the message `first` and those that follow, as the worker told.
+ * `offset` is the scheduler's clock minus the worker's, in ns. Messages that were not sent, or were
+ * sent too long ago, are ignored. */
 void mr_receipts_received(
     struct mr_receipts *r, uint64_t first, const mr_time *times, uint32_t count, int64_t offset);
 /* Returns when the worker received a task that was assigned at time `assigned`: with the first

@@ -13,7 +13,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e);
 /* Stops the threads. Waits at most two seconds until Redis has taken the spans that are left. */
 void mr_trace_close(struct mr_trace **t);
 
-/* Collects the spans of fx.spans. */
+/* Collects the spans that the core has put into its effects (sh->fx.spans). */
 void mr_trace_add(struct mr_shell *sh);
 /* Called when the job has changed: if it has ended, its spans are written. */
 void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job);

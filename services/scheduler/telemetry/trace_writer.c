@@ -43,7 +43,7 @@ struct mr_trace_writer {
     uint32_t last; /* index in `open` of the block that got the last span */
     struct mr_trace_encoder *spare;
     struct mr_counter bytes_taken;
-    const char *dir; /* directory of trace files, named in log lines */
+    const char *dir; /* directory of the trace files; only for log lines, which name it */
     int said_err;    /* last state of the files that was logged: MR_OK or the error of a write */
     mr_time stop_at; /* the thread ends at this time at the latest; MR_NEVER: it runs on */
 };

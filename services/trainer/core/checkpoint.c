@@ -71,7 +71,7 @@ static struct checkpoint *pending_of(struct session *s, uint64_t version)
         }
         if (c->version < lowest->version) lowest = c;
     }
-    doom_checkpoint(s, lowest); /* an owner has never stored its object of this version */
+    doom_checkpoint(s, lowest); /* `lowest` is incomplete: an owner stored no object of it */
     lowest->version = version;
     return lowest;
 }

@@ -8,8 +8,8 @@
 #include "services/trainer/core/event.h"
 
 enum mr_trainer_effect_type {
-    /* Answers to calls: MR_OK, or `err` with `text`. */
-    MR_TX_STARTED,   /* ticket, session, existed: the same request came before */
+    /* Answers to calls. `err` is MR_OK, or an error that `text` explains. */
+    MR_TX_STARTED,   /* ticket, session; existed: the same request came before */
     MR_TX_STOPPED,   /* ticket, session */
     MR_TX_FORGOTTEN, /* ticket, session */
     /* ticket, session, role, index, joined; mr_trainer_info has all roles of the session */
@@ -20,7 +20,7 @@ enum mr_trainer_effect_type {
     MR_TX_ROWS,
     /* Effects on Redis: one record for each session, overwritten as a whole. Sequences grow by
      * one. */
-    /* session, sequence, text: the record; with_document: mr_trainer_document, which never changes,
+    /* session, sequence; text: the record; with_document: mr_trainer_document, which never changes,
      * is to be written, too */
     MR_TX_WRITE,
     MR_TX_DELETE, /* session, sequence: the session's record and document are to be deleted */
@@ -30,7 +30,7 @@ enum mr_trainer_effect_type {
      * time and used for no other job */
     MR_TX_JOB_SUBMIT,
     MR_TX_JOB_POLL,   /* session, roles, feed, job */
-    MR_TX_JOB_CANCEL, /* session, roles, feed, job, text: the reason */
+    MR_TX_JOB_CANCEL, /* session, roles, feed, job; text: the reason */
     /* session, roles, feed, job. A job that still runs is to be cancelled first. There is no
      * answer */
     MR_TX_JOB_FORGET,
@@ -81,8 +81,10 @@ struct mr_trainer_effect {
     mr_object_id object;
     struct mr_trainer_instruction instruction;
     struct mr_trainer_joined joined;
-    uint32_t text_at, text_bytes;       /* range of `text`: mr_trainer_effect_text */
-    uint32_t channel_at, channel_bytes; /* range of `text`: mr_trainer_effect_channel */
+    /* Ranges of mr_trainer_effects.text. mr_trainer_effect_text returns the first one,
+     * mr_trainer_effect_channel the second one. */
+    uint32_t text_at, text_bytes;
+    uint32_t channel_at, channel_bytes;
 };
 
 struct mr_trainer_effects {

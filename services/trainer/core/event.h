@@ -43,8 +43,8 @@ struct mr_training_counters { /* numbers as in TrainingCounters of trainings.pro
 };
 
 struct mr_training_join {
-    /* "j1kq07ab-7/0/1": job, index, attempt. A task of another job, or of a lower attempt, is
-     * refused */
+    /* "j1kq07ab-7/0/1": job, index, attempt. The join is refused if the task is not of the
+     * session's job, or if a later attempt of the task has joined. */
     struct mr_str task;
     struct mr_str address;
     struct mr_str node;
@@ -96,7 +96,7 @@ enum mr_trainer_event_type {
     MR_TE_REPORT, /* ticket, session, role, index, incarnation, report */
     MR_TE_ROWS,   /* ticket, session, role, index, incarnation, rows, wait */
     MR_TE_GONE,   /* ticket: the caller has cancelled the call, which gets no answer any more */
-    MR_TE_ENTRY,  /* channel, entry, text: one entry of a followed channel, in order */
+    MR_TE_ENTRY,  /* channel, entry, text: the next entry of a channel that a session follows */
     /* the answer to MR_TX_LOCATE. channel, entry: the last entry ("": there is none) */
     MR_TE_LOCATED,
     /* Answers to effects: */
@@ -111,7 +111,7 @@ enum mr_trainer_event_type {
     MR_TE_REDIS_AWAY,  /* writes that were not acknowledged may be lost */
     MR_TE_REDIS_BACK,  /* Redis is connected again: the core repeats its writes */
     /* Events at the start: */
-    MR_TE_RECORD,    /* session, text: the record; document: taken, NULL if it is invalid */
+    MR_TE_RECORD,    /* session; text: the record; document: taken; NULL: it is invalid */
     MR_TE_RECOVERED, /* all records were read. Only RECORD events come before this one */
 };
 
@@ -136,7 +136,7 @@ struct mr_trainer_event {
     mr_job_id job;
     struct mr_str text;
     struct mr_str channel;
-    struct mr_str entry; /* id of an entry, such as "1700000000000-0" */
+    struct mr_str entry; /* id of an entry of `channel`, such as "1700000000000-0" */
     struct mr_training_document *document;
     struct mr_training_join join;
     struct mr_training_report report;

@@ -1,4 +1,5 @@
-/* Members: joins, leases, reports, and calls that wait for other members. */
+/* The members of a training session: their joins, leases and reports, and their calls that wait
+ * for other members. */
 #include "services/trainer/core/rows.h"
 
 #include "base/unconst.h"
@@ -51,7 +52,7 @@ struct mr_trainer_instruction mr_trainer__instruction(
     return instruction;
 }
 
-/* ---- answers of waiting calls ---------------------------------------------------------------- */
+/* ---- answers to waiting calls ---------------------------------------------------------------- */
 
 static void answer_join(struct mr_trainer *t, struct session *s, struct member *m, bool formed)
 {

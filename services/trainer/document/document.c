@@ -1,5 +1,6 @@
-/* Checks the document: this file knows every field and its bounds. lib/nn checks model, optimizer
- * and loss. The scheduler checks the graph when it gets the graph as a job. */
+/* Checks the document of a training session: this file knows every field and its bounds. lib/nn
+ * checks model, optimizer and loss. The scheduler checks the graph when it gets the graph as a
+ * job. */
 #include "services/trainer/document/document.h"
 
 #include "base/alloc.h"
@@ -428,8 +429,9 @@ static void read_model(
     if (!n || mr_doc_field(&init, "seed")) (void)mr_doc_uint(r, &init, "seed", 0, 0, COUNT_MAX);
 }
 
-/* Refuses a stop rule over a field that the scorer does not write: with a misspelt field the
- * session would train for ever. Channels that other clients write are not checked. */
+/* Refuses a stop rule whose field the scorer does not write: with a misspelt field the session
+ * would train for ever. Not called for a rule with a `channel`, because other clients write the
+ * fields of that channel. */
 static void check_score(
     struct mr_doc_read *r, const char *path, enum mr_nn_loss used, struct mr_str field)
 {

@@ -1,7 +1,7 @@
 /* A log of the sessions' records in Redis: writes them in order and reports acknowledgements by
  * number. Keeps a copy of all that Redis has acknowledged and writes the copy again when Redis
- * comes back, because Redis may have lost its data. Does not know what a record means, nor how
- * commands travel: only the link knows this, so that a test can play Redis.
+ * comes back, because Redis may have lost its data. Does not know what a record means. Sends
+ * commands by the function `send` of struct mr_records_link, so a test can play Redis.
  *
  * Every command carries the trainer's epoch. Redis refuses a command whose epoch is older than the
  * newest it has seen. So a trainer that was replaced can no longer write, and `on_refused` is

@@ -1,6 +1,7 @@
-/* Builds the JSON of a session's jobs. The document was checked when the session was accepted. The
- * checks here only refuse what would make an invalid job, because the scheduler's error would name
- * a job that the user did not write. */
+/* Builds the JSON of a session's jobs from the session's document. The document was checked when
+ * the session was accepted. The few checks here find what would make a job invalid. Without them
+ * the scheduler would refuse the job, and its error would name a job that the user did not
+ * write. */
 #include "services/trainer/link/role_job.h"
 
 #include "base/alloc.h"

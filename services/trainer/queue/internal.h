@@ -30,8 +30,9 @@ struct mr_queue_line { /* the two lines of one queue: puts that wait, and takes 
     struct mr_list node;
     struct mr_queues *queues;
     char *queue;
-    struct mr_list ops[2];        /* [0]: puts, [1]: takes; in order of arrival */
-    struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
+    struct mr_list ops[2]; /* [0]: puts, [1]: takes; in order of arrival */
+    /* for each line, its request that was sent to Redis and has no answer yet; NULL: none */
+    struct mr_queue_op *probe[2];
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;      /* number of times that the queue was reported as changed */
     /* time when the first request of each line is sent again, because a lease expires then, or
@@ -59,7 +60,8 @@ struct mr_queue_op {
     bool is_held;     /* this request has given the object its name */
     bool is_in_doubt; /* Redis has not answered a put: the queue may have the item */
 
-    /* take uses items_max, create uses both; in list, items_max is the limit of the rows */
+    /* items_max: only in take and create, and in list as the limit of the rows; deliveries_max:
+     * only in create */
     uint32_t items_max, deliveries_max;
     uint64_t lease_ms;
     size_t checking; /* number of objects of taken items that the store is still asked about */

@@ -65,8 +65,8 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op)
     return !mr_list_is_empty(&op->line->ops[side(op)]);
 }
 
-/* Sends the first request of a line to Redis, unless Redis already has a request of this line.
- * Requests whose caller has gone are freed. */
+/* Sends the first request of a line to Redis, unless a request of this line still waits for the
+ * answer of Redis. Requests whose caller has gone are freed. */
 static void probe(struct mr_queue_line *line, int which)
 {
     while (!line->probe[which] && !mr_list_is_empty(&line->ops[which])) {

@@ -31,8 +31,9 @@ struct mr_trainings {
     struct mr_trainer_shell *t;
     struct mr_trainer *core;
     struct mr_trainer_effects fx;
-    bool is_in_step;  /* effects are being carried out, which must not cause a step */
-    bool is_draining; /* the trainer is stopping, so no new calls are started */
+    bool is_in_step; /* effects are being carried out, which must not cause a step */
+    /* the trainer is stopping: it sends no requests about jobs, and starts no deletions */
+    bool is_draining;
     struct mr_records *records;
     struct mr_sched_link *sched;
     struct mr_list waiting;   /* calls that the core will answer */
@@ -50,9 +51,9 @@ struct mr_training_call { /* the context of every call of the service */
     mr_duration wait;    /* only in Start: how long to wait for the end of the session */
     struct mr_list node; /* member of tr->waiting or tr->followers */
     mr_rpc_call_id call;
-    /* the follower is a Watch; a message was sent to it */
+    /* is_watch: the call is a Watch; has_sent: the client of this Watch has the change `seen` */
     bool is_watch, has_sent;
-    uint64_t seen;                     /* only in Watch: number of the last change that was sent */
+    uint64_t seen;                     /* only in Watch: number of the client's latest change */
     mr_time until;                     /* only in Get and Start: end of the wait */
     struct mr_training_intake *intake; /* only in Start */
 };
@@ -67,14 +68,14 @@ void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status 
 /* Steps the core with `ev`. Then the call waits for the effect that answers it. */
 void mr_training_call_ask(struct mr_rpc_call *call, struct mr_trainer_event *ev);
 void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect *x);
-/* Checks the time to wait in a request. False: the call was failed. */
+/* Checks the time to wait in a request. False: the call has ended with an error. */
 bool mr_training_take_wait(
     struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out);
 /* Checks a text of a request. The text will appear in records and in the answers to other clients.
  * An empty text is allowed. False: the text was refused, and the call has ended with an error. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max);
-/* Checks the session's id and the role of a request. False: the call was failed. */
+/* Checks the session's id and the role of a request. False: the call has ended with an error. */
 bool mr_training_take_role(
     struct mr_rpc_call *call, const char *session, int role, mr_training_id *id);
 extern const struct mr_rpc_service mr_trainings_service;

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define PAGE_MAX 1000u
-#define PAGE_BYTES_MAX ((size_t)4 << 20) /* limit of the bytes of one page */
+/* When an answer of List has more bytes, no further session is added to it. */
+#define PAGE_BYTES_MAX ((size_t)4 << 20)
 #define PARTIES_MAX 1024u
 
 struct mr_training_call *mr_training_call_of(const struct mr_rpc_call *call)

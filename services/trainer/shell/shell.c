@@ -140,8 +140,9 @@ static uint64_t ticks_now(void)
     return MR_MIN(ticks + 1, (uint64_t)UINT32_MAX - (1u << 20));
 }
 
-/* Takes an epoch that no trainer had before, even if Redis has lost its data. It is at least the
- * number of eighths of a second since 2026. So session ids are ordered by time, too. */
+/* Takes an epoch that no trainer had before, even if Redis has lost its data. The epoch is at least
+ * the number of eighths of a second since 2026. A session id begins with the epoch, so session ids
+ * are ordered by time. */
 static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
 {
     char least[24];

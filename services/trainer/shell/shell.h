@@ -62,8 +62,8 @@ struct mr_trainer_shell {
     char *address;                    /* address at which roles reach this process */
     uint32_t epoch; /* number of this start, from Redis; it grows from start to start */
     bool is_stopping, is_draining;
-    struct mr_channels *channels; /* channel/service.h: appends and followers */
-    struct mr_queues *queues;     /* queue/service.h */
+    struct mr_channels *channels; /* state of the service Channels: channel/service.h */
+    struct mr_queues *queues;     /* state of the service Queues: queue/service.h */
     void *parts[8];               /* results of the parts' `open` */
 };
 

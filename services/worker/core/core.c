@@ -215,7 +215,8 @@ static void drain(struct mr_worker *w)
     mr_worker__tasks_return_all(w);
 }
 
-/* Keeps when a message with tasks came. Without room the oldest is dropped. */
+/* Keeps the time at which a message with tasks came. If RECEIVED_MAX times are kept already, drops
+ * the oldest time. */
 static void received(struct mr_worker *w)
 {
     if (w->received_count == RECEIVED_MAX) {
@@ -252,7 +253,8 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 static void link_down(struct mr_worker *w)
 {
     w->link = LINK_DOWN;
-    /* these answers are dropped, because the next Register lists the tasks that are here */
+    /* drops the unsent answers to steals, cancels and other requests of the scheduler: the next
+     * Register lists the tasks that are here */
     w->given.count = w->given.runs_count = 0;
     w->started.count = w->started.runs_count = 0;
     w->unknown.count = w->unknown.runs_count = 0;

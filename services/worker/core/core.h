@@ -73,12 +73,12 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
 /* Returns how many successful results must come before the core has something to do; 0: the next
  * result must be reported to the core at once. */
 uint32_t mr_worker_wake_after(struct mr_worker *w);
-/* Returns the time at which the caller must step TICK, then TURN, at the latest; MR_NEVER: the core
- * needs no step until the next event. */
+/* Returns the time at which the caller must step the core with the event TURN, at the latest.
+ * MR_NEVER: the core needs no step until the next event. */
 mr_time mr_worker_deadline(const struct mr_worker *w);
 void mr_worker_check(const struct mr_worker *w);
-/* For the simulator: returns the name of something that ended jobs have left; NULL: nothing is
- * left. */
+/* For tests and the simulator: returns the name of something that the worker still has, such as
+ * "tasks". NULL: nothing is left of any job. */
 const char *mr_worker_leftover(const struct mr_worker *w);
 /* For the simulator. True: the worker made this value and keeps it until the scheduler releases
  * it. */

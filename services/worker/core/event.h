@@ -70,7 +70,7 @@ enum mr_worker_effect_kind {
     MR_WORKER_SEND,    /* send a message to the scheduler; lent until the next step */
     MR_WORKER_CONNECT, /* open the stream at time `at` */
     MR_WORKER_HANG_UP, /* all completions are sent: close the stream and end the process */
-    /* a task ignores its cancel flag: send the message of SEND, then end the process */
+    /* a task ignores its cancel flag: carry out a SEND of the same step, then end the process */
     MR_WORKER_LETHAL,
 };
 
@@ -91,7 +91,7 @@ struct mr_worker_effect {
         struct {
             uint32_t value;
             uint32_t serial;
-            uint32_t node; /* mr_worker_node() has the address of this node */
+            uint32_t node; /* number of the node that has the object: see mr_worker_node() */
             uint64_t bytes;
             mr_object_id object;
             mr_job_id job;

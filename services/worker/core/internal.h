@@ -33,7 +33,7 @@ bool mr_worker__value_serves(
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
 /* ends the tasks that wait for a value which is lost, or for which there is no room */
 void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_str why);
-/* the value is gone, and its users wait for it again */
+/* drops the content and keeps the row; tasks in no strand that need the value wait for it again */
 void mr_worker__value_withdraw(struct mr_worker *w, struct value *v);
 void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
 void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m);
@@ -105,8 +105,8 @@ struct outrow *mr_worker__out_last(struct mr_worker *w);
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
-/* returns the completion of a value that was made here; the caller owns its reference to the
- * blob */
+/* returns a row that reports the completion of `v`, a value that was made here; the row has its own
+ * reference to v->blob, which the caller must release */
 struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);

@@ -327,7 +327,7 @@ static void send_news(struct mr_worker *w)
         heartbeat_fill(w);
         w->up.heartbeat = &w->heartbeat;
     }
-    refs_clear(&w->given); /* only the counts: the columns are lent until the next step */
+    refs_clear(&w->given); /* clears only the counts, because the message uses the columns */
     refs_clear(&w->started);
     refs_clear(&w->unknown);
     refs_clear(&w->left);

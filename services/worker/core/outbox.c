@@ -47,9 +47,9 @@ struct outrow *mr_worker__out_add(
     return r;
 }
 
-/* True: the rows may wait for more rows, because all slots have work and no other process waits for
- * a reported value. Each message costs both processes a wake-up of tens of microseconds of
- * processor time. */
+/* True: the rows of the outbox may wait for more rows, because all slots have work and no other
+ * process waits for a reported value. Each message costs the worker and the scheduler a wake-up, of
+ * tens of microseconds of processor time. */
 bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&

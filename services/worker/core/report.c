@@ -56,8 +56,8 @@ static void result_discard(struct mr_worker *w, const struct mr_strand_item *ite
     e->object.job = item->job;
 }
 
-/* True: all users of the value have run in this strand, up to the end of this report. Then no other
- * process needs the value. */
+/* True: all tasks that use the item's value have run in this strand, and the report that is being
+ * taken includes these tasks. Then no other process needs the value. */
 static bool item_is_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
@@ -396,7 +396,7 @@ static void strand_late(struct mr_worker *w, struct mr_strand *s)
 }
 
 /* Called when a task ignores its cancel flag, so that only the end of the process can end the task.
- * Reports the task as cancelled or timed out, and returns all other tasks. */
+ * Reports the task as cancelled or timed out, and returns all other tasks to the scheduler. */
 static void process_lost(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->slots_count; k++) {

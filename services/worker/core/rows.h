@@ -30,7 +30,7 @@ struct missing_row {
     struct mr_blob *why;
 };
 
-struct columns { /* the columns of one SEND */
+struct columns { /* the columns of one message to the scheduler */
     struct mr_ws_run *runs;
     uint32_t *index, *attempt, *inline_bytes, *slot, *outcome;
     unsigned char *inlined;

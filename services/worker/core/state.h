@@ -23,7 +23,8 @@
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
 #define SEND_TEXTS_MAX 256u
-#define RECEIVED_MAX 64u /* messages with tasks whose time of receipt is kept until it is sent */
+/* limit of times of receipt that wait to be sent; each message with tasks has one */
+#define RECEIVED_MAX 64u
 /* time until a running strand gets its first LOOK; doubled for each further one */
 #define LOOK_AFTER (50 * MR_US)
 
@@ -65,8 +66,8 @@ struct value {
     bool used;     /* the value's last user ran while that Register was under way */
     bool reported; /* the value's completion was sent in this session, or stands in the outbox */
     bool lost;     /* the value is lost, and the tasks that need it have ended */
-    /* keeps the row without users: the message that is being applied brought the value, and its
-     * users may follow */
+    /* true: the row is kept even if no task uses the value. A value that a message brought is fresh
+     * until the whole message is applied, because tasks in the message may use the value. */
     bool fresh;
     uint32_t node;
     uint32_t serial;   /* number of the last FETCH */

@@ -16,7 +16,8 @@
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
-#define USERS_LOOK 256u /* edges that are read to find the tasks that wait for a value */
+/* limit of the edges that mr_worker_wake_after reads to find tasks that wait for values */
+#define USERS_LOOK 256u
 
 struct build {
     struct mr_strand *s;
@@ -438,7 +439,7 @@ uint32_t mr_worker_wake_after(struct mr_worker *w)
             for (uint32_t n = s->reported; n < end && !c.urgent; n++)
                 coming_add(w, &s->items[n], &c);
         }
-    if (c.urgent || !c.items) return 0; /* no item is under way, so no report will come */
+    if (c.urgent || !c.items) return 0; /* c.items 0: no strand has an item to report */
     return w->ready_count ? 1 : MR_MIN(c.least, c.items);
 }
 
@@ -449,7 +450,8 @@ static void report_left(struct mr_worker *w, const struct mr_strand *s)
         mr_worker__answer_add(w, &w->left, item->job, item->index, item->attempt);
 }
 
-/* Reports again which tasks have left their slots: the scheduler may be a new one. */
+/* Reports again the tasks that have given up their slots and still run. The scheduler may be a new
+ * one, which does not know them. */
 void mr_worker__strands_report_left(struct mr_worker *w)
 {
     for (uint32_t k = w->config.slots; k < w->slots_count; k++) {
@@ -540,7 +542,7 @@ static void balance_idle(struct mr_worker *w)
             uint32_t keep, n = movable(w, s, i == 0, &keep);
             if (n <= most) continue;
             if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
-                w->starved = true; /* the strand should end before a cut could help */
+                w->starved = true; /* the strand will probably end before a cut helps */
                 continue;
             }
             full = s;

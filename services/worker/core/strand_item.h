@@ -112,7 +112,7 @@ struct mr_strand {
     bool alive;
     bool held;     /* the executor has not released the strand */
     bool taking;   /* TAKE was sent, and CUT has not come */
-    bool left;     /* the strand has left its slot */
+    bool left;     /* the strand has given up its slot and runs on like a long-running one */
     bool begun;    /* all remaining items have begun, though not all are reported */
     bool measured; /* the costs of all its operators are measured */
     bool is_line;  /* each item needs the item before it, so no other slot could run any of them */

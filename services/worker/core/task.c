@@ -261,9 +261,9 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
     return w->tasks[task].attempt == attempt || w->tasks[task].again == attempt ? task : NONE;
 }
 
-/* Answers a cancel or a steal of a task that is no longer here. If this attempt made a value that
- * is here, the completion of the attempt is the answer. The scheduler would take "unknown" for an
- * answer to a fetch of the value. */
+/* Answers `unknown` to a cancel or a steal of an attempt. If the worker still has the value that
+ * the attempt made, there is no such answer: the completion of the attempt is the answer then. If
+ * the scheduler had asked for the value (fetch), `unknown` would mean that the value is gone. */
 static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);
@@ -284,7 +284,7 @@ void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
         }
         struct task *t = &w->tasks[task];
         if (t->again == attempt) {
-            t->again = 0; /* the later attempt had not begun */
+            t->again = 0; /* this attempt has not begun: the executor has an earlier attempt */
             mr_worker__out_add(w, job, m->index[i], attempt, MR_OUTCOME_CANCELLED);
             continue;
         }

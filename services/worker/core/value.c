@@ -262,8 +262,7 @@ static void bring_object(
     if (v->state == VALUE_HERE && v->blob) return;
     bool is_coming = v->state == VALUE_FETCHING || v->state == VALUE_HERE;
     if (is_coming && mr_object_id_eq(v->object, object)) return;
-    /* the scheduler names another object or another place for the value, so this one replaces what
-     * is known */
+    /* the object and the node that the scheduler names replace those that the worker knew */
     mr_worker__value_clear(w, v);
     v->node = node;
     v->object = object;

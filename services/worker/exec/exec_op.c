@@ -61,8 +61,8 @@ static int text_add(struct mr_op_call *call, struct texts *t, char *text)
     return MR_OK;
 }
 
-/* Appends the text of an argument, as the program receives it, to `out`. After an error, the call
- * was failed. */
+/* Appends the text of an argument, as the program receives it, to `out`. On failure it records the
+ * error text with call->does->fail. */
 static int bytes_of(struct mr_op_call *call, const struct mr_arg *a, struct mr_buf *out)
 {
     if (a->type == MR_ARG_NIL) return MR_OK;

@@ -22,11 +22,13 @@
 /* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
  * system call */
 #define CPU_LOOK_AGE (250 * MR_US)
-/* The delay of the thread by other threads is read only for items that take this long: a reading is
- * a system call. Of the others it is unknown, and counted as 0. */
+/* The delay is the time in which the thread could run but the kernel ran another thread. It is read
+ * only after an item that took this long, because a reading is a system call. The delay of a
+ * shorter item counts as 0. */
 #define LATE_WORTH (250 * MR_US)
 #define CHUNK_BYTES ((size_t)8192)
-/* most bytes of arguments and inputs of a task that runs on the network thread */
+/* A task runs on the network thread only if its arguments and inputs together have at most
+ * SMALL_BYTES bytes. */
 #define SMALL_BYTES 512
 #define WAIT_SLICE (5 * MR_MS) /* longest time until a waiting operator sees its cancel flag */
 
@@ -380,7 +382,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
-        /* read now: after `settle` the item may belong to the core */
+        /* is_quiet reads the item before `settle`: afterwards the item may belong to the core */
         quiet = quiet && is_quiet(x->item);
         count_uses(x);
         quiet = settle(x, done, at_once) && quiet;
@@ -407,8 +409,9 @@ static bool is_wanted(void *ctx)
     return !mr_inbox_is_empty(x->inbox) || mr_inbox_is_closed(x->inbox);
 }
 
-/* Waits for a strand. Meanwhile the executor helps with blocks of tasks that other executors run.
- * NULL: the executor has helped or was woken, and the caller looks again. */
+/* Waits for a strand. Meanwhile the executor may help another executor: it runs some blocks (parts)
+ * of that executor's task. NULL: the executor has helped or was woken, and the caller looks
+ * again. */
 static struct mr_run *next_run(struct mr_executor *x)
 {
     struct mr_run *run = NULL;

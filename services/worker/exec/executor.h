@@ -38,8 +38,9 @@ struct mr_run_report {
     bool idle;      /* the executor has no other run */
 };
 
-struct mr_executor_env {                 /* shared by all executors; constant while they run */
-    const struct mr_op_desc *const *ops; /* by the core's number of the operator */
+struct mr_executor_env { /* shared by all executors; constant while they run */
+    /* indexed by the number that the core gives to an operator */
+    const struct mr_op_desc *const *ops;
     uint32_t ops_count;
     struct mr_store *store; /* NULL: none; a task whose result is too large to be inline fails */
     const char *store_address;
@@ -49,8 +50,8 @@ struct mr_executor_env {                 /* shared by all executors; constant wh
     /* with a place for each executor that has a thread; NULL: executors do not help each other */
     struct mr_work_sharing *work_sharing;
     uint32_t slots; /* threads that may work on the blocks of one call */
-    /* counts reported items; also counts, as spare, the strands with items that have not begun;
-     * NULL: nothing is counted */
+    /* counts the items that were reported; its member `spare` counts the strands with items that
+     * have not begun; NULL: nothing is counted */
     struct mr_wake_counter *wake_counter;
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* called on any thread; may wait */
@@ -67,8 +68,8 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env);
  * and they help it. */
 void mr_executor_help(struct mr_executor *x, bool on);
 void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
-/* True: the strand has one item, with a cheap operator and small arguments, so a hand-off to a
- * thread would take longer than to run it. */
+/* True: the strand has one item, with a cheap operator and small arguments. Then it takes less time
+ * to run the item than to hand the strand over to a thread. */
 bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
 /* Waits until the executor has run all strands that it was given, and frees the executor. */
 void mr_executor_stop(struct mr_executor **x);

@@ -79,8 +79,10 @@ static struct mr_str keep_header(struct mr_executor *x, const void *bytes, size_
     return mr_str_of(p, n);
 }
 
-/* An operator by reference receives the id and the header of an object. The object is not pinned:
- * all inputs together may be larger than memory, and spilled objects stay on disk. */
+/* Reads an input of an operator with MR_OP_BY_REFERENCE: only the object's id and header. The
+ * object is not pinned: all inputs together may be larger than memory, and spilled objects stay on
+ * disk. Exception: the object is not in this node's memory, and no store's address is known. Then
+ * the whole object is mapped. */
 static int refer_object(struct mr_executor *x, const struct mr_strand_input *from,
     struct mr_op_input *in, struct mr_error *e)
 {

@@ -45,7 +45,7 @@ struct mr_executor {
     mr_duration cpu_short;
 
     int late_fd;           /* descriptor of mr_clock_delay_open; -1: none */
-    mr_duration late_seen; /* last reading of it */
+    mr_duration late_seen; /* delay that was last read from late_fd */
 
     /* the item that runs */
     struct mr_run *run;

@@ -15,7 +15,8 @@
 #define NAP (32 * MR_MS)      /* limit of the first sleep while reports are left in the inbox */
 #define NAP_MAX (128 * MR_MS) /* limit of the later sleeps */
 #define BATCH 64
-#define TURNS_MAX 8 /* turns (steps of the core with TURN) in a row on a delegate's thread */
+/* limit of turns in a row on a delegate's thread; a turn takes all reports and steps the core */
+#define TURNS_MAX 8
 
 /* Sets how many more reported items wake the network thread. False: they have come already. */
 static bool count_on(struct mr_worker_shell *sh)

@@ -21,7 +21,8 @@ struct mr_worker_identity {
     struct mr_str runtimes[MR_WORKER_RUNTIMES_MAX];
     uint32_t runtimes_count;
     const struct mr_registry *ops;
-    const struct mr_registry *builtin; /* the scheduler knows their arguments: not sent */
+    /* Operators that the scheduler knows. Register has no description (info_json) of them. */
+    const struct mr_registry *builtin;
     struct mr_ws_refs suspects;
     /* `suspects` are all tasks, maybe none, that the worker's previous process ran when it
      * crashed */

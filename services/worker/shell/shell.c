@@ -298,8 +298,8 @@ int mr_worker_shell_open(
         .peers = o->peers};
     mr_transport_configure(&share);
     leftovers_remove();
-    /* a channel without a call need not be polled, because the channel to the scheduler always has
-     * a call, and roles repeat calls that fail */
+    /* Channels without a call need not be polled. The channel to the scheduler always has a call.
+     * On the channels of training roles a call may fail, and the roles repeat it. */
     mr_rpc_leave_idle_channels();
     sh->loop = mr_rpc_loop_new();
     mr_loan_lock_init(&sh->loan_lock);
@@ -376,8 +376,8 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
         return;
     case MR_ITEM_REPORT:
-        /* sh->reported, like wake_counter, does not count the tasks that the executor without a
-         * thread ran */
+        /* sh->here is an executor without a thread. Neither sh->reported nor sh->wake_counter
+         * counts the tasks that sh->here ran. */
         sh->reported += item->report.fresh;
         mr_worker_shell_report(sh, &item->report);
         return;

@@ -1,6 +1,7 @@
 -- Makes a queue, or changes its bounds.
--- ARGV: items at most (0: the bound is kept), deliveries at most (0: the bound is kept), queues at
--- most, items at most in a new queue by default, deliveries at most by default.
+-- ARGV[1] to ARGV[4]: see queue.lua. Then: items at most (0: the bound is kept), deliveries at most
+-- (0: the bound is kept), queues at most, items at most in a new queue by default, deliveries at
+-- most by default.
 -- Lease numbers begin at the time at which the queue was made, so a receipt of a deleted queue is
 -- not valid in a later queue of the same name.
 if not max then

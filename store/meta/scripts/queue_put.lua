@@ -1,5 +1,6 @@
 -- Puts an item.
--- ARGV: id, kind ("o": an object, "v": a value), value, number of ids that the queue remembers.
+-- ARGV[1] to ARGV[4]: see queue.lua. Then: id, kind ("o": an object, "v": a value), value, number
+-- of ids that the queue remembers.
 -- An item is not put again if an item with its id is in the queue, or was put there recently.
 if not max then return {'none'} end
 local id = ARGV[5]

@@ -1,6 +1,6 @@
 -- Ends leases.
--- ARGV: how (ack: the item is done, nack: it is put back, dead: it becomes a dead item), reason for
--- dead, receipts.
+-- ARGV[1] to ARGV[4]: see queue.lua. Then: how (ack: the item is done, nack: it is put back, dead:
+-- it becomes a dead item), reason for dead, receipts.
 -- Answers {"ok", number of receipts that were valid}.
 if not max then return {'none'} end
 expire()

@@ -1,4 +1,6 @@
--- Leases items. ARGV: items at most, lease in ms, bytes after which no further item is taken.
+-- Leases items.
+-- ARGV[1] to ARGV[4]: see queue.lua. Then: items at most, lease in ms, bytes after which no further
+-- item is taken.
 if not max then return {'none'} end
 expire()
 local out, bytes = {}, 0

@@ -21,7 +21,7 @@
 #define RETRY_ENTRIES_MAX "2000" /* entries among which a repeated append looks for its token */
 /* Dropped entries that a script looks at to find the new floor. */
 #define FLOOR_ENTRIES_MAX "1000"
-#define PAGE_BYTES_MAX "4194304" /* a read that has this many bytes begins no further step */
+#define PAGE_BYTES_MAX "4194304" /* a read that has this many bytes fetches no more entries */
 #define PAGE_STEP "64"           /* entries that a read fetches in one step */
 
 enum wanted { WANT_APPENDED, WANT_ENTRIES, WANT_NAMES };

@@ -5,8 +5,10 @@
  *
  * No thread waits for a trace. The log has a connection of its own with at most one call of 128 KiB
  * under way, so the journal's calls wait for at most that much. Blocks wait while Redis is away, up
- * to a bound. Each entry carries the epoch and a number: a call that is repeated after a lost
- * answer writes nothing twice, and Redis refuses the calls of a scheduler that has been replaced.
+ * to a bound. A call consists of entries. An entry stores a block or its place, updates the counts,
+ * or deletes a trace. Each entry carries the epoch and a number: a call that is repeated after a
+ * lost answer writes nothing twice, and Redis refuses the calls of a scheduler that has been
+ * replaced.
  *
  * Used by one owner thread. Only `tell` is called on the connection's thread. */
 #pragma once
@@ -34,8 +36,9 @@ struct mr_trace_log_config {
     /* Directory for files, made when it is needed. NULL: there are no files, and blocks beyond a
      * limit are dropped. */
     const char *dir;
+    /* epoch and incarnation of the scheduler that writes the traces */
     uint32_t epoch;
-    uint64_t incarnation; /* incarnation of the scheduler that has `epoch` */
+    uint64_t incarnation;
     /* Limits of the bytes in Redis: of one job, and of all jobs. */
     uint64_t job_bytes_max, bytes_max;
     uint64_t file_bytes_max; /* limit of the bytes of all files together */
@@ -65,15 +68,17 @@ mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
 bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* true: no entry waits to be written */
 
-/* What a reader (reader.h) needs for a job's whole trace, besides the entries in Redis and in
+/* What a reader (reader.h) needs for a job's whole trace, besides the blocks in Redis and in
  * files. */
 struct mr_trace_view {
     mr_job_id job;
     uint64_t spans; /* all spans of the job so far */
-    /* Entries before (epoch, number) are in Redis or in files. */
+    /* The blocks of entries before (epoch, number) are in Redis or in files. */
     uint32_t epoch;
-    uint64_t number;      /* entries from this number on are in `blocks` */
-    struct mr_buf blocks; /* for each block, a uint32_t length and the bytes */
+    uint64_t number;
+    /* The blocks of the entries from `number` on: for each block, a uint32_t length and the
+     * bytes. */
+    struct mr_buf blocks;
 };
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
 /* As mr_trace_log_view, but with the waiting blocks of all jobs: the view fits every job, except

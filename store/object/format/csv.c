@@ -1,5 +1,5 @@
-/* Reads CSV into tables in two passes over the text. The first pass finds the types of the columns
- * and the bytes of their texts; the second writes the values to their final places. */
+/* Reads CSV into tables in two passes over the text. The first pass finds the type of each column
+ * and counts the bytes of its texts; the second writes the values to their final places. */
 #include "store/object/format/csv.h"
 
 #include "base/alloc.h"

@@ -244,8 +244,8 @@ static bool fits_i64(const struct number *v)
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
 }
 
-/* Reads an integer of up to 20 digits, perhaps after a plus sign. False: the text has another form,
- * or the integer does not fit into uint64_t. */
+/* Reads an integer, perhaps after a plus sign. False: the text has another form, or the integer
+ * does not fit into uint64_t. */
 static bool read_u64(struct mr_str s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -311,8 +311,8 @@ double mr_csv_f64(struct mr_str s)
     if (!parse_number(s, &v)) return 0;
     if (v.is_word) return v.negative ? -v.word : v.word;
     if (v.mantissa > (uint64_t)1 << 53 || v.power < -22 || v.power > 22) return slow_f64(s);
-    /* Both numbers are exact doubles, so a single multiplication or division rounds once, and the
-     * result is correctly rounded (Clinger, PLDI 1990). */
+    /* The mantissa and the power of ten in `tens` are exact doubles. So only the multiplication or
+     * division rounds, and the result is correctly rounded (Clinger, PLDI 1990). */
     double d = (double)v.mantissa;
     d = v.power < 0 ? d / tens[-v.power] : d * tens[v.power];
     return v.negative ? -d : d;

@@ -6,7 +6,7 @@
 #include "store/object/value.h"
 
 enum mr_format {
-    MR_FORMAT_VALUE, /* the bytes of the extent itself */
+    MR_FORMAT_VALUE, /* the value's own bytes (store/object/value.h), not converted */
     MR_FORMAT_NPY,
     MR_FORMAT_IDX, /* exported plain; an imported file may be gzipped, which its first bytes tell */
     MR_FORMAT_JSON,

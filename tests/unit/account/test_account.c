@@ -155,7 +155,8 @@ static void the_run_time_is_divided_by_what_the_worker_measured(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_BLOCKED), 250);
 }
 
-/* Helpers add processor time, so it may be longer than the run. The run counts once. */
+/* The processor time of a task adds up over threads, so it may exceed the task's run. The parts of
+ * a run are cut so that together they are as long as the run. */
 static void measured_times_longer_than_the_run_are_cut(void **state)
 {
     (void)state;
@@ -305,8 +306,8 @@ static void an_input_from_elsewhere_is_a_report_and_a_transfer(void **state)
     t.op = 1;
     give(t);
     end(2);
-    assert_int_equal(
-        ms_of(MR_ACCOUNT_REPORT), 20 * 2); /* for both slots: slot 0 has no other task */
+    /* both slots wait for the task with index 1: slot 0 has no other task */
+    assert_int_equal(ms_of(MR_ACCOUNT_REPORT), 20 * 2);
     assert_int_equal(ms_of(MR_ACCOUNT_TRANSFER), 80 * 2);
     assert_int_equal(ms_of(MR_ACCOUNT_HANDOFF), 10 * 2);
 }
@@ -476,8 +477,8 @@ struct made {
     uint32_t lane;
 };
 
-/* Gives the tasks of a random graph, which run in order of their index, each on the slot that is
- * free first, with random delays before each step. */
+/* Adds a job with a random graph to the account. The tasks run in order of their index. Each task
+ * gets the slot that is free first. Each step of a task has a random delay. */
 static void random_job(
     struct mr_rng *r, uint32_t job, uint32_t first, mr_time *lane_free, mr_time *now)
 {
@@ -515,7 +516,8 @@ static void random_job(
         give(t);
     }
     mr_account_job_over(at.a, job, over + mr_rng_below(r, MR_MS));
-    *now = mr_rng_below(r, 2) ? over : submitted; /* the next job follows, or runs beside */
+    /* the next job begins after this one, or at about the same time */
+    *now = mr_rng_below(r, 2) ? over : submitted;
 }
 
 static void random_runs_are_covered_once(void **state)

@@ -81,7 +81,8 @@ static void is_the_same(const struct mr_graph *a, const struct mr_graph *b)
     assert_true(mr_str_eq(a->job.name_space, b->job.name_space));
 }
 
-/* Checks that the template and the whole text give the same graph for the parameters `given`. */
+/* Makes a graph from the template with the parameters `given`. Checks that a full text, of these
+ * parameters and `rest`, gives the same graph. */
 static void makes(struct mr_json_template *t, const char *given, const char *rest)
 {
     uint64_t shape = 0;

@@ -372,7 +372,8 @@ static void what_is_said_to_be_ready_is_final(void **state)
     (void)learn(&g, MR_NN_CROSS_ENTROPY, g.grads);
     assert_int_equal(h.numbers, g.model->count);
     assert_memory_equal(h.copy, g.grads, g.model->count * sizeof(float));
-    /* the five ranges belong to two Dense, BatchNorm, the state of BatchNorm, and Conv2D */
+    /* Five ranges of gradients were reported, in this order: two Dense layers, BatchNorm, the state
+     * of BatchNorm, Conv2D. */
     assert_int_equal(h.calls, 5);
     assert_int_equal(h.order[0], g.model->layers[6].offset);
     assert_int_equal(h.order[2], g.model->layers[1].offset);

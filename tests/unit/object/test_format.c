@@ -252,7 +252,7 @@ static void what_a_format_cannot_hold_is_said(void **state)
     mr_buf_fini(&b);
 }
 
-/* Decodes the picture with libpng and compares its pixels with `want`. */
+/* Exports `v` as PNG, decodes the PNG with libpng, and compares its pixels with `want`. */
 static void check_png(const struct mr_value *v, const struct mr_format_options *o,
     png_uint_32 format, const unsigned char *want, size_t n)
 {

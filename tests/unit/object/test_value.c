@@ -312,7 +312,7 @@ static void a_pack_that_is_an_extent_is_put_as_that_value(void **state)
     assert_int_equal(mr_value_put_pack(&a, mr_buf_str(&b), NULL), MR_OK);
     assert_memory_equal(copy, extent, 192);
     mr_release(copy);
-    /* As the payload of a JSON value, the same bytes are refused. */
+    /* A value of kind MR_VALUE_PACK that has the same bytes as its data is refused. */
     unsigned char *json = mr_alloc_aligned(64 + b.n, 64);
     memcpy(mr_value_pack_build(json, b.n), b.p, b.n);
     assert_int_equal(mr_value_check(mr_str_of(json, 64 + b.n), &v, NULL), MR_EFORMAT);

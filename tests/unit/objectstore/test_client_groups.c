@@ -197,7 +197,7 @@ static void a_limit_after_the_first_segment_is_ignored(void **state)
     full_segment(w, 2, 1);
 }
 
-/* ---- how much leaves, and when a grant is refused -------------------------------------------- */
+/* ---- how many bytes leave memory, and when a request for a segment is refused ---------------- */
 
 /* Asks for a segment. Returns the answer, or NULL if the request waits. */
 static const struct mr_ostore_effect *ask(

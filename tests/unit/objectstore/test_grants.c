@@ -373,7 +373,8 @@ static void clients_are_asked_again_for_empty_segments(void **state)
     assert_int_equal(w->now, begin + 300 * MR_MS);
 }
 
-/* A client that has returned an empty segment may have another empty one. */
+/* A client that has returned an empty segment is asked again, because the client possibly has
+ * another one. */
 static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
 {
     struct world *w = *state;

@@ -214,7 +214,7 @@ static void an_entry_of_what_is_not_here_is_taken_away(void **state)
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
     unhold(w, 1, id, 5);
-    /* The object is doomed but still in the store. */
+    /* The object has no holder any more, but it is still in memory. */
     act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
     assert_true(unplaced(w, id));
     recovered(w, id_of(7, 7), MR_OSTORE_BY_HOLDERS);

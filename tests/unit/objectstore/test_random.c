@@ -285,8 +285,9 @@ static void sim_check_groups(struct sim *m)
             if (m->clients[i] == m->owner[n]) group = group_of(i);
         if (group) bytes[group - 70] += m->bytes[n];
     }
-    /* Group 70 may have two processes. Only one GROUP_OWN is subtracted, because the second process
-     * may join when the segments are already granted. */
+    /* GROUP_OWN is the memory that each process of a group uses without the store. Group 70 may
+     * have two processes. But the check subtracts GROUP_OWN only once, because the segments may
+     * have been granted before the second process joined. */
     assert_true(bytes[0] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN);
     assert_true(bytes[1] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN);
 }

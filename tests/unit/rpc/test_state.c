@@ -65,7 +65,7 @@ static void a_call_with_one_reply_never_reads(void **state)
     mr_rpc_receiving_move(&s, MR_RPC_PEER_DONE);
 }
 
-/* ---- moves that are not in a table ---------------------------------------------------------- */
+/* ---- moves that call_state.c does not allow -------------------------------------------------- */
 
 enum machine { LIFE, SENDING, RECEIVING };
 

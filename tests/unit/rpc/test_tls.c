@@ -160,7 +160,7 @@ static void a_client_of_another_ca_or_an_expired_one_is_refused(void **state)
 }
 
 /* While the server runs, its certificate is replaced by a certificate of another CA. From then on
- * the server must serve clients that trust the other CA. Each attempt makes a new connection. */
+ * the server must serve clients that trust the other CA. Each request uses a new connection. */
 static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **state)
 {
     (void)state;
@@ -270,7 +270,8 @@ static void a_process_wide_choice_holds_for_tcp_and_not_for_unix(void **state)
     struct mr_certificate_files files = files_of("ca", NULL);
     assert_int_equal(mr_rpc_tls_use(&(struct mr_certificate_files){0}, &e), MR_OK);
     assert_false(mr_rpc_tls_is_used());
-    assert_int_equal(mr_rpc_tls_use(&files, &e), MR_EINVAL); /* a service needs all three files */
+    /* the CA alone is not enough: a service also needs a certificate and its key */
+    assert_int_equal(mr_rpc_tls_use(&files, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "--tls-cert"));
     files = files_of("ca", "service");
     files.ca = NULL;

@@ -69,7 +69,8 @@ static void a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again(void 
     rig_end(f.r, f.w, f.parent, "x", MR_OUTCOME_RETURNED);
     rig_heartbeat(f.r, f.w);
     assert_int_equal(rig_attempt(f.r, f.w, f.parent, "x"), 2);
-    /* The time of "h" is unknown, so one task a slot is sent. */
+    /* A worker gets only one task of unknown run time for each slot. The parent is such a task, and
+     * so is the task of operator "h". */
     uint64_t other = rig_submit(f.r, ONE("h"));
     assert_int_equal(rig_count(f.r, SAID_TASK, f.w, other, "x"), 0);
     rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");

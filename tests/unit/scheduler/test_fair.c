@@ -253,9 +253,10 @@ static void small_jobs_run_in_the_order_in_which_they_came(void **state)
         assert_in_range(ran_before(&p, 0, job[i]), i < 16 ? 0 : i - 16, i + 16);
 }
 
-/* A new job gets a credit of 10 ms against the scheduler's clock. So the second job first runs 20
- * tasks of 0.5 ms. The other jobs are 5 ms behind the clock when the third job comes, so it first
- * runs only 10 tasks. After that the jobs take turns of 1 ms. */
+/* The job with the least virtual time goes first. A new job's virtual time starts 10 ms below the
+ * scheduler's virtual clock (index/ready_queue.c). So the second job first runs 20 tasks of 0.5 ms.
+ * Meanwhile the clock gains 5 ms on both jobs. So the third job starts only 5 ms below the first
+ * two jobs, and first runs 10 tasks. After that the jobs take turns of 1 ms. */
 static void jobs_that_come_go_ahead_and_then_all_take_turns(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: its notes, which the shell passes on to clients and logs, and its counters.
- */
+/* The scheduler's core: its counters and its notes. A note tells the shell of an event, for clients
+ * and for the log. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

@@ -169,8 +169,8 @@ static void no_more_run_than_there_are_slots(void **state)
     struct mr_sched_job_info info = info_of(r, job);
     assert_true(info.counts[MR_TASK_RUNNING] > 3); /* more tasks are sent than there are slots */
     assert_int_equal(mr_sched_running(r->s, info.id, NULL), 2);
-    /* A heartbeat says that a task runs which seemed to wait at the worker. Then that task is one
-     * of the two that are shown. */
+    /* Task number `late` seemed to wait at the worker. When a heartbeat says that this task runs,
+     * mr_sched_running counts it as one of the two running tasks. */
     uint32_t late = UINT32_MAX;
     char key[16] = "";
     for (uint32_t i = 0; i < 40 && late == UINT32_MAX; i++) {

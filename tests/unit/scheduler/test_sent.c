@@ -1,4 +1,4 @@
-/* The scheduler's core: the messages that a worker is sent, field by field. */
+/* The scheduler's core: the fields of the messages that it sends to a worker. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -431,8 +431,8 @@ static void the_rows_of_a_large_batch_stay_whole(void **state)
     }
 }
 
-/* The core learns from the first worker that offers an operator whether it is long-running. No
- * worker had offered it when the job was planned. */
+/* The core learns whether an operator is long-running from the first worker that offers the
+ * operator. Here this worker comes after the job was planned. */
 static void an_operator_is_long_running_if_its_first_worker_says_so(void **state)
 {
     (void)state;
@@ -444,7 +444,8 @@ static void an_operator_is_long_running_if_its_first_worker_says_so(void **state
     assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1); /* "l" occupies no slot */
 }
 
-/* Each value takes more than one block, so the cache keeps it in pieces. */
+/* The scheduler's cache of inline values consists of blocks of 28 bytes. Each value here is longer,
+ * so the cache keeps it in several blocks. */
 static void each_value_of_a_batch_has_its_own_bytes(void **state)
 {
     (void)state;

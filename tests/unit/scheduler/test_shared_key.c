@@ -129,7 +129,8 @@ static struct rig *away_and_reader(
 {
     struct mr_sched_config c;
     rig_config(&c);
-    /* Values that are no targets may use three quarters of the blocks, which is not enough. */
+    /* Values that are no targets may use three quarters of the blocks. The value of "big" takes
+     * more than that, and the rest has no room for the value of "k". */
     c.inline_blocks = 64;
     struct rig *r = rig_new_with(&c);
     *a = join(r, "a", 0);

@@ -338,7 +338,9 @@ static void a_share_of_several_ranges(void **state)
         assert_int_equal(seen[i], i >= mine[k].first && i < mine[k].first + mine[k].count);
         assert_int_equal(seen[i], again[i]);
     }
-    mr_feed_batch(f, 7, &b); /* `other` replaces the worker of `f` and must make the same batch 7 */
+    /* `other` is the feed of a worker that takes over from the worker of `f`. Both feeds must make
+     * the same batch 7. */
+    mr_feed_batch(f, 7, &b);
     mr_feed_batch(other, 0, &b);
     mr_feed_batch(other, 7, &b);
     float first = b.x[0];

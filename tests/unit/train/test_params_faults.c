@@ -75,7 +75,7 @@ static void a_worker_notices_a_killed_server(void **state)
     mr_time begun = mr_clock_now();
     assert_int_equal(mr_params_pull(p, 1000, SOON, &v, &e), MR_EAWAY);
     assert_true(mr_clock_now() - begun < MR_SECOND);
-    assert_true(last == last); /* not NaN: the worker has read the parameters */
+    assert_true(last == last); /* the parameter that the worker has read is not NaN */
     int err = MR_OK;
     for (uint64_t step = 20; step < 24 && !err; step++) {
         err = mr_params_buffer(p, SOON, &g, &e);

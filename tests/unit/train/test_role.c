@@ -1,5 +1,6 @@
-/* Roles of a training: which trainer they call, their counters, the records of checkpoints, and the
- * parameters that are kept at the end of a session. */
+/* The roles of a training session: parameter servers, workers, scorers. The tests check which
+ * trainer the roles call, their counters, the records of checkpoints, and which parameters are kept
+ * at the end. */
 #include "train/state/checkpoint.h"
 #include "train/state/chosen_params.h"
 

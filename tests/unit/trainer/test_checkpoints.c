@@ -235,8 +235,8 @@ static void a_checkpoint_ahead_of_all_reports_loses_no_steps(void **state)
     assert_int_equal(look(r).counters.steps_lost, 0);
 }
 
-/* No checkpoint is complete when a server is lost. So the versions begin again, and are lower than
- * those of the dropped checkpoints. */
+/* A server is lost before any checkpoint is complete. So the versions begin again, and are lower
+ * than those of the dropped checkpoints. */
 static void versions_after_a_restore_may_be_lower(void **state)
 {
     struct rig *r = *state;

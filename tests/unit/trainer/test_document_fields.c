@@ -462,8 +462,8 @@ static void what_was_a_parameter_is_hidden_in_environments(void **state)
     mr_training_document_free(&d);
 }
 
-/* Returns true if a document is accepted whose graph is nested so that the document has depth
- * `depth`. Brackets in a text do not count. */
+/* Returns true if a document of depth `depth` is accepted. Its graph is nested to this
+ * depth. The brackets in the document's name must not count. */
 static bool takes_depth(uint32_t depth)
 {
     struct mr_buf b;

@@ -35,7 +35,7 @@ static void who_stops_without_parameters_and_checkpoint_fails(void **state)
     assert_int_equal(look(r).counters.steps_lost, 100);
     struct mr_training_member_info m;
     mr_trainer_member(r->t, r->id, 0, &m);
-    /* No attempt may take the place of the lost server. */
+    /* The session has failed, so attempt 2 of the server does not take the place of attempt 1. */
     assert_int_equal(m.state, MR_MEMBER_LOST);
     assert_true(mr_str_eq(m.task, MR_STR("j1-2/0/1")));
 }

@@ -122,7 +122,9 @@ static void live(struct rig *r)
     ps(r, 0, incarnation(r, 0), 40);
     r->holds = true;
     r->now += MR_SECOND;
-    ps(r, 1, incarnation(r, 1), 40); /* version 40 is complete, so versions 25 and 30 are doomed */
+    /* Now both shards have stored version 40, so this checkpoint is complete. The incomplete
+     * checkpoints of versions 25 and 30 are doomed: they are to be erased. */
+    ps(r, 1, incarnation(r, 1), 40);
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
 }
 
@@ -393,7 +395,8 @@ static void a_record_with_items_of_other_types_is_not_taken(void **state)
     live(r);
     mr_buf_init(&item, 1024);
     mr_pack_int(&item, -1);
-    assert_refused(r, 14, mr_buf_str(&item)); /* item 14 is the number of changes */
+    /* item 14 is the number of the session's latest change */
+    assert_refused(r, 14, mr_buf_str(&item));
     mr_buf_clear(&item);
     mr_pack_text(&item, MR_STR("7"));
     assert_refused(r, 14, mr_buf_str(&item));
@@ -451,7 +454,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
             with_part(r, DOOMED, &part), n == 64 ? MR_TRAINING_RUNNING : MR_TRAINING_FAILED);
         mr_buf_fini(&part);
     }
-    /* Forms of item ROWS: its first number, how many lists follow, and how many items each has. */
+    /* Forms of the record's part ROWS: a number, then `lists` lists of `items` numbers each. */
     static const struct {
         uint32_t number, lists, items;
         enum mr_training_state state;
@@ -459,7 +462,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
         {1, 0, 0, MR_TRAINING_RUNNING},
         {2, 0, 0, MR_TRAINING_FAILED},
         {1, 2, 4, MR_TRAINING_RUNNING},
-        {1, 2, 3, MR_TRAINING_FAILED}, /* a range is a pair of items */
+        {1, 2, 3, MR_TRAINING_FAILED}, /* a range is a pair of numbers */
         {1, 1, 4, MR_TRAINING_FAILED}, /* a list for only one of two workers */
         {1, 3, 4, MR_TRAINING_FAILED},
     };

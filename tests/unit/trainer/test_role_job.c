@@ -68,7 +68,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Makes the job of the roles and parses it as the scheduler does. Returns the graph. */
+/* Makes a job with `make` and parses it as the scheduler does. Returns the graph. */
 static struct mr_graph *build(struct fixture *f,
     int (*make)(const struct mr_role_job_spec *, struct mr_buf *, struct mr_error *),
     const char *text)

@@ -151,7 +151,7 @@ static void a_plan_outlives_workers_and_trainers(void **state)
     w[1] = join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/3", "n");
     assert_int_equal(report(r, MR_TRAINING_WORKER, 1, w[1], p), MR_OK);
     assert_int_equal(look(r).counters.moved_parts, 4);
-    /* The join makes the trainer write its record, counters included. */
+    /* The join makes the trainer write the session's record, which has the counters. */
     (void)join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/4", "m");
     struct rig next;
     memset(&next, 0, sizeof next);

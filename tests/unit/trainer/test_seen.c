@@ -153,7 +153,8 @@ static void a_session_shows_the_sum_of_workers_and_their_mean(void **state)
     assert_int_equal(c.epoch, 43);
     assert_true(c.loss == (104 + 44) / 2.0 && c.accuracy == (105 + 45) / 2.0);
     assert_true(c.pull_s == 106 + 46 && c.feed_s == 110 + 50);
-    assert_int_equal(c.gradients_stale, 111 + 51 + 18); /* the server's gradients count, too */
+    /* These three sums include the counters of the parameter server. */
+    assert_int_equal(c.gradients_stale, 111 + 51 + 18);
     assert_int_equal(c.gradients_lost, 112 + 52 + 19);
     assert_int_equal(c.gradients_applied, 114 + 54 + 21);
     assert_int_equal(c.moved_bytes, 116 + 56);

@@ -70,7 +70,8 @@ struct rig {
         mr_job_id job;
     } fetched[256]; /* fetches that are under way, and objects that are pinned */
     uint32_t fetched_count;
-    bool stopped[64]; /* by item of the strand started last: true if the item was told to stop */
+    /* by an item's index in the strand that was started last; true: the item was told to stop */
+    bool stopped[64];
     bool hung_up, lethal, leaving, connected, hold_cuts;
     /* true: executors report strands that were cut to nothing only when the test calls
      * rig_let_go_all */

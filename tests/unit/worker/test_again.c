@@ -1,6 +1,6 @@
-/* The worker's core: tasks that are sent again, because the result of an earlier attempt, or an
- * object that the result names, is gone; also while the earlier attempt still runs. A task may be
- * marked as the last use of an input: the worker drops the input after that task. */
+/* The worker's core: tasks that the scheduler sends again. The result of the earlier attempt is
+ * gone, or an object that the result names is gone, or the earlier attempt has not ended. A task
+ * may be marked as the last use of an input: the worker drops the input after that task. */
 #include "tests/unit/worker/test.h"
 
 static void cancel(struct rig *r, uint32_t index, uint32_t attempt)

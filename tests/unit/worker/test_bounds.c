@@ -220,7 +220,8 @@ static void a_session_with_too_many_names_begins_anew(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->connects, connects);
-    rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL); /* the last name of the session */
+    /* The operator of task 1 is number 65536, the last name that the session may have. */
+    rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL);
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);

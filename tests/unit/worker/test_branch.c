@@ -154,8 +154,9 @@ static void assert_strand(const struct mr_strand *s, uint32_t count)
 static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **state)
 {
     struct rig *r = *state;
-    rig_measure(r, OP_INC, MR_MS); /* so a strand takes only one of the ready tasks */
-    join(r, 7, 3);                 /* the task has eight inputs, of which two are the same */
+    /* Without task 100 a strand would take only one of the ready tasks. */
+    rig_measure(r, OP_INC, MR_MS);
+    join(r, 7, 3); /* task 100 has eight inputs, of which two are the same */
     assert_strand(r->strands[0], 8);
     rig_run_all(r);
     assert_int_equal(r->done_count, 11);

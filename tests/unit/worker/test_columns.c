@@ -250,7 +250,8 @@ static void the_times_of_messages_with_tasks_are_told(void **state)
     assert_int_equal(told.received_count, 1);
 }
 
-/* Without room, the times of the oldest messages are dropped. A new stream counts from 0 again. */
+/* The worker keeps the times of the last RECEIVED_KEPT messages and drops older times. On a new
+ * stream, messages are counted from 0 again. */
 static void only_the_last_messages_are_told(void **state)
 {
     struct rig *r = *state;

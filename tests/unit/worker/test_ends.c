@@ -207,7 +207,8 @@ static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **st
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
-    /* The core knows that the task runs, so the core does not cut the strand. */
+    /* The core has already told the task to stop, so the core does not also ask the executor to
+     * give the task back (MR_WORKER_TAKE). */
     assert_int_equal(r->takes, 0);
     assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_TIMEOUT);
 }
@@ -562,7 +563,7 @@ static void what_was_lost_and_is_back_may_find_no_room(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         rig_value(r, RIG_JOB, 21, 2);
         rig_task(r, RIG_JOB, 1, 1 + i, OP_SLOW, INPUTS(21));
-        /* This task waits and keeps the row of the value. */
+        /* This task takes value 21 by reference, and also waits for value 90, which never comes. */
         rig_task(r, RIG_JOB, 2 + i, 1, OP_REF, INPUTS(21, 90));
         rig_deliver(r);
         rig_turn(r);

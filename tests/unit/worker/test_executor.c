@@ -158,7 +158,7 @@ static void item_after(struct rig *r, uint32_t maker)
     s->items[s->count - 1].inputs_count = 1;
 }
 
-/* Takes reports until all items are reported. Returns how many items that were. */
+/* Takes reports until the last one of the strand. Returns the number of reported items. */
 static uint32_t finish(struct rig *r, struct mr_run *run)
 {
     uint32_t done = 0;

@@ -18,8 +18,8 @@ static struct mr_strand *strand_with(struct rig *r, uint32_t index)
     return NULL;
 }
 
-/* A task leaves its slot. Its executor goes with it and keeps the cancelled strands that wait
- * behind the task (issue 11, point B). */
+/* A task leaves its slot. The task's executor leaves the slot, too, and keeps the cancelled strands
+ * that wait behind the task. */
 static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -206,7 +206,7 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     rig_turn(r);
     assert_null(strand_with(r, 2));
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1000 + MR_WORKER_LONG_MAX, 1);
-    rig_deliver(r); /* the cancelled task had no place either */
+    rig_deliver(r); /* the cancelled task had no place, so no place becomes free */
     for (uint32_t i = 0; i < r->strands_count; i++) {
         if (r->strands[i]->items[0].index != 1000) continue;
         rig_run(r, i, MR_STRAND_DONE);

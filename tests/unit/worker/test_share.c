@@ -1,5 +1,6 @@
-/* The worker's core: how much work one strand gets, what waits behind a running strand, and what
- * the core takes back for more urgent tasks. */
+/* The worker's core: how much work one strand gets, which strands wait behind a running one, and
+ * which tasks the core takes back from executors for more urgent tasks. A strand is a list of tasks
+ * that one executor runs back to back. */
 #include "tests/unit/worker/test.h"
 
 static int setup_one(void **state)
@@ -334,8 +335,8 @@ static void urgent_work_takes_back_what_waits_behind_a_running_task(void **state
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
 }
 
-/* The task has as many inputs as a strand may have. A task without inputs can still join its
- * strand. */
+/* The first task has as many inputs as all tasks of a strand together may have. The second task has
+ * no inputs, so it can still join the first task's strand. */
 static void a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone(void **state)
 {
     struct rig *r = *state;

@@ -1,5 +1,7 @@
-/* The worker's core: which tasks run together in one strand, which of their ends are reported, and
- * how strands are split. A value is used up if all its consumers run in its strand. */
+/* The worker's core: which tasks run together in one strand, which of their values are reported,
+ * and how strands are split. A strand is a list of tasks that one executor runs back to back. A
+ * value is used up if all tasks that use it have run in the strand that made it. No other process
+ * needs a used-up value, so the worker drops it. */
 #include "base/limits.h"
 #include "tests/unit/worker/rig.h"
 
@@ -464,9 +466,10 @@ static void who_is_wanted_elsewhere_wakes_at_once(void **state)
 {
     struct rig *r = *state;
     four_and_one(r, 2); /* one of the two users of each value is at another worker */
-    /* Each value has a user elsewhere, so the first end is reported at once. */
+    /* Each value has a user elsewhere, so the first task that ends is reported at once. */
     assert_int_equal(mr_worker_wake_after(r->w), 0);
-    /* Now both users of each value are here. The first end lets one of the new tasks start. */
+    /* The second user of each value comes to this worker. Each of tasks 0 to 3 that ends now lets a
+     * new task start. */
     for (int i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, 6 + (uint32_t)i, 1, OP_INC, INPUTS(i));
     rig_deliver(r);

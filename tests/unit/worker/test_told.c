@@ -523,7 +523,7 @@ static void only_some_tasks_of_a_message_have_more(void **state)
         assert_true(mr_str_eq(s->items[i].key, mr_str(keys[i])));
 }
 
-/* No task of the message has started, so the times of the row are 0. */
+/* The worker refuses the task, which never starts. So both times in the task's row are 0. */
 static void what_was_refused_has_no_times(void **state)
 {
     struct rig *r = *state;

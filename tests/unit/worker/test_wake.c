@@ -1,6 +1,7 @@
 /* The worker's core: when it acts without an event from outside. The tests check how long a
  * completion waits for others, when a result has to wake the core (mr_worker_wake_after), when
- * heartbeats are due, and what a heartbeat lists. */
+ * heartbeats are due, and what a heartbeat lists. A strand is a list of tasks that one executor
+ * runs back to back. */
 #include "tests/unit/worker/test.h"
 
 /* Sends tasks 0 to `n` - 1 of operator `op`, and a task that needs all of their values. No other
@@ -62,7 +63,7 @@ static void a_completion_waits_for_half_of_the_work_that_is_here(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 60, 1, OP_BLOCK, INPUTS(99));
-    many_and_one(r, 3, OP_SLOW); /* 30 ms and 400 ns of work on two slots */
+    many_and_one(r, 3, OP_SLOW); /* two slots have 30 ms and 400 ns of work in all */
     waits(r, 7500100);
 }
 
@@ -221,7 +222,7 @@ static void a_long_running_task_counts_too(void **state)
     struct rig *r = *state;
     many_and_one(r, 2, OP_BLOCK);
     rig_task(r, RIG_JOB, 60, 1, OP_BLOCK, INPUTS(99));
-    /* Other processes may want its value, so its end is urgent. */
+    /* Other processes may want the value of task 61, so the end of task 61 is urgent. */
     rig_task(r, RIG_JOB, 61, 1, OP_ROLE, NULL);
     rig_deliver(r);
     rig_turn(r);
@@ -270,8 +271,8 @@ static void the_first_task_that_can_start_decides(void **state)
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 51, 1);
     rig_deliver(r);
     rig_turn(r);
-    /* After the cancel, fewer users are here than the values have uses, so others may want the
-     * values. */
+    /* Values 0 and 1 have three and two uses. Without task 51, fewer tasks of this worker use each
+     * value, so other processes may want the value. */
     assert_int_equal(mr_worker_wake_after(r->w), 0);
 }
 

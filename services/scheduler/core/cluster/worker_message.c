@@ -133,9 +133,9 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
     }
 }
 
-/* Raises the estimate of a task that has run for longer than usual for its operator: it is expected
- * to run for as long again. Otherwise the worker's queue would count as short, and the tasks behind
- * it would not be stolen while other workers are idle. */
+/* Raises the estimate of a task that has already run for longer than the estimate. The task is then
+ * expected to run for as long again. Otherwise the worker's queue would count as short, and the
+ * scheduler would not steal the tasks behind this task for idle workers. */
 static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t ns)
 {
     struct task *t = &s->tasks[task];

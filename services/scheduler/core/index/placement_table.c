@@ -1,4 +1,4 @@
-/* The cached workers of the tasks of loops and templates: the worker to which a task was first
+/* Tables of cached workers. The cached worker of a task is the worker to which the task was first
  * sent. A job with loops has a table of its own; the jobs of one template share a table.
  * place/placement_cache.c reads the tables. */
 #include "services/scheduler/core/index/placement_table.h"

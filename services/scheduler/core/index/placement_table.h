@@ -1,5 +1,6 @@
-/* The cached workers of the tasks of loops and templates: a task's entry has the worker to which
- * the task was first sent. For the core's own files only. */
+/* A task's entry names its cached worker: the worker to which the task was first sent. The same
+ * task is usually sent there again in the next round of its loop, and in the next job of the same
+ * template. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

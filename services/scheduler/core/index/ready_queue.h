@@ -1,5 +1,6 @@
-/* Ready tasks by (priority of the job, virtual time of the job, place in the job). For the core's
- * own files only. */
+/* The queue of ready tasks. It is sorted by the job's priority, then by the job's virtual time,
+ * then by the task's place in the job. ready_queue.c explains "virtual time" and "place". For the
+ * core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/lookup.h"

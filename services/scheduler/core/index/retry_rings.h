@@ -16,9 +16,9 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark);
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark);
 void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task); /* called when `task` starts */
 
-/* True: the quarantined task must run with nothing beside it but long-running tasks, because it is
- * not long-running, or because one more crash would fail it. False: the task may run beside tasks
- * that are not quarantined. */
+/* Tells which other tasks may run on the worker of the quarantined task `t`. True: only
+ * long-running ones, because `t` is not long-running, or because one more crash would make `t`
+ * fail. False: all tasks that are not quarantined. */
 static inline bool mr_sched__is_probation_alone(const struct task *t)
 {
     return !(t->flags & T_LONG) || t->kills + 1 >= KILLS_MAX;

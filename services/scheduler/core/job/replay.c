@@ -80,8 +80,8 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
     if (at == s->replay.graph.n) mr_buf_add(&s->replay.graph, r->p, r->n);
 }
 
-/* Counts an accepted job that cannot be restored and is therefore skipped. The shell reports the
- * count and the reason. */
+/* Counts an accepted job that cannot be restored and is therefore skipped.
+ * services/scheduler/base/journal_link.c logs the job and the reason. */
 static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
 {
     s->replay.unread_count++;
@@ -176,7 +176,8 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         s->values[v].store = (uint16_t)mr_sched__store(s, store, (struct mr_str){0});
     }
     if (s->values[v].kind != V_AWAY) return;
-    /* The cache is full: the value is computed again when a client asks. */
+    /* The cache of small values has no room for this value, so the value is lost. Its task may run
+     * again: if its running job needs the value, or when a client asks a done job for the value. */
     mr_sched__value_release(s, v, true);
     /* the node is an alias: it only refers to a key of another job. mr_sched__shared_key_enter
      * treats it as an alias without a value */
@@ -341,8 +342,9 @@ void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, ui
     s->replay.is_active = false;
 }
 
-/* Restores the failed tasks of an ended job, and the tasks that failed as their dependents. The
- * loop visits inputs before their dependents. */
+/* Moves the failed tasks of an ended job to the state ERRED. A task has failed if its own failure
+ * was read from the journal, or if an input that it needs has failed. The loop visits inputs before
+ * their dependents. */
 static void settle_failed(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {

@@ -106,9 +106,9 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
     mr_sched__queue_drop(s, task);
     if (t->state != MR_TASK_READY) return true;
     mr_sched__park(s, task);
-    /* a task of an operator of unknown run time waits for the first result; any other that waits
-     * here, while workers have room in their queues, waits for memory, or for a worker that has the
-     * operator */
+    /* While the run time of the task's operator is unknown, the task counts as waiting for the
+     * operator's first result. Otherwise it counts as held back. held_of in completion.c tells for
+     * what: for memory, or for workers that meet the task's demands or have its operator. */
     t->was_held = s->ops[s->classes[t->class].op].estimate_ns != 0;
     return true;
 }

@@ -86,9 +86,10 @@ static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *le
     return true;
 }
 
-/* Sends the consumers of the listed values, at most *left tasks. A value stays in the list until it
- * is released, so that no other large value is begun meanwhile. The exception is a value with
- * consumers that wait for other inputs, which may take long. */
+/* Sends the ready consumers of the listed values, at most *left tasks. Usually a value stays in the
+ * list until the value is released. While the list has a value, busy workers are sent no roots with
+ * large results (mr_sched__is_crowded). If some consumers of a value wait for other inputs, the
+ * value leaves the list when its ready consumers are sent. The wait could take long. */
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;

@@ -68,7 +68,8 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     const struct worker *w = &s->workers[worker];
     struct store *st = &s->stores[w->store];
     bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
-    /* with several lost workers, the return of one proves nothing */
+    /* 0 if several workers are lost: when one of them returns, the others may still have objects
+     * pinned */
     st->lost_name = is_only ? w->name_hash : 0;
     if (w->store) st->lost_at = s->now;
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;

@@ -42,7 +42,9 @@
 #include "services/scheduler/core/task/refcount.h"
 
 #define SLOT_QUEUE_MAX 4096 /* tasks queued for each slot, however short they are */
-#define QUEUES_AHEAD 6      /* a queue may be so many times longer for a task not yet ready */
+/* On its cached worker (placement_cache.h), a task that waits for inputs may find this many times
+ * the usual amount of work in the queue. */
+#define QUEUES_AHEAD 6
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 /* limit of long-running tasks of a worker; the worker checks the same bound */
 #define LONG_MAX 64
@@ -95,7 +97,7 @@ bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct c
     return c->any_worker || is_named(w, c);
 }
 
-/* True: the names of the class are a preference; other workers may run its tasks, too. */
+/* True: tasks of the class prefer the workers and nodes in c->names, but may run on others. */
 static bool has_preference(const struct class *c)
 {
     return c->names_count && c->any_worker;
@@ -177,11 +179,11 @@ bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct 
     return worker_has_room(s, worker, t, 1);
 }
 
-/* A task of a loop that is sent to its cached worker before its inputs exist may make the queue
- * longer than usual: the task takes no slot while it waits, and with several rounds queued a worker
- * goes on without the scheduler. The first placement of a loop's task, which holds for all rounds,
- * uses the usual length. Otherwise all tasks that wait for one input would be put on the worker
- * that computes the input. */
+/* A task of a loop or template may go to its cached worker before the task's inputs exist. Then
+ * the worker's queue may be longer than usual, because the task takes no slot while it waits. With
+ * several rounds in its queue, the worker goes on without the scheduler. The first placement of the
+ * task, which holds for later rounds and jobs, allows only the usual length. Otherwise all tasks
+ * that wait for one input would be put on the worker that computes the input. */
 bool mr_sched__has_room_in_cache(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return worker_has_room(s, worker, t, t->state == MR_TASK_WAITING ? QUEUES_AHEAD : 1);
@@ -287,7 +289,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
         if (!all_may_run && !mr_sched__may_run(s, w, c)) continue;
         if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (!mr_sched__has_room(s, w, t)) continue;
-        /* prefetched: usually the next candidate */
+        /* The next call usually looks at this worker first, so its row is prefetched. */
         uint32_t next = s->workers[w].bucket_next;
         if (next != NONE) {
             __builtin_prefetch(&s->workers[next]);
@@ -395,7 +397,7 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
         s->sticky.left_ns -= ns;
         return w;
     }
-    /* half of what each slot would get of the queue */
+    /* half of one slot's equal share of the queued run time, as if each queued task took `ns` */
     uint64_t share = s->queue.count * ns / (2 * (uint64_t)MR_MAX(s->load.slots, 1u));
     s->sticky.left_ns = MR_MIN(share, (uint64_t)STICKY_NS);
     s->sticky.worker = least;

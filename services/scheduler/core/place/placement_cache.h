@@ -1,11 +1,14 @@
-/* Cached placement: a task goes to the worker to which the same task was first sent in an earlier
- * round of its loop, or in an earlier job of its template. No workers are scored. As long as the
- * workers are the same the choice is good again, because the data is there. If the worker is gone,
- * only this task is placed anew. An idle worker without tasks of the job gets a task that would
- * wait elsewhere. A task that was stolen, or runs again, is placed like any other. This changes no
- * entry, so stealing does not scatter a chain of tasks (docs/decisions, 040). A preference for
- * workers counts when the entry is made, and not again. (Execution templates: Mashayekhi et al.,
- * USENIX ATC 2017.) For the core's own files only. */
+/* Cached placement of the tasks of loops and templates: a task goes to the worker that first got
+ * the same task, in an earlier round of the loop or an earlier job of the template. The task's
+ * cache entry names this worker. No workers are scored. While the workers are the same, this worker
+ * stays a good choice, because it has the data. If the worker is gone, only this task is placed
+ * anew. A task is also placed anew if it would wait at its worker while a worker without tasks of
+ * the job is idle.
+ *
+ * A task that was stolen, or runs again, is placed without the cache. While the worker in the
+ * task's entry is there, the entry does not change. So stealing does not scatter a chain of tasks
+ * (docs/decisions, 040). A preference for workers counts when the entry is made, and not again.
+ * (Execution templates: Mashayekhi et al., USENIX ATC 2017.) For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -26,15 +26,15 @@ enum mr_sched_column { /* columns of Tasks; int32 for the priority, else uint32 
     MR_COLUMN_INDEX,
     MR_COLUMN_ARGS_BYTES,
     MR_COLUMN_ATTEMPT,      /* usually 1 */
-    MR_COLUMN_OP,           /* usually the op of the first row; its name: mr_sched_op_name */
+    MR_COLUMN_OP,           /* number for mr_sched_op_name; usually that of the first row */
     MR_COLUMN_INPUTS_COUNT, /* usually 0, as are the columns below */
     MR_COLUMN_USES,
     MR_COLUMN_PRIORITY,
     MR_COLUMNS,
 };
 
-/* Rows of Tasks. The columns INDEX and ARGS_BYTES are always written. Another column is written
- * only if some row has another value in it than the column's usual value. */
+/* Rows of Tasks. The columns INDEX and ARGS_BYTES are always written. Every other column has a
+ * usual value, and is written only if some row differs from this value. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */

@@ -1,4 +1,5 @@
-/* Estimates of time and memory. For the core's own files only. */
+/* Estimates of the run times of tasks, and of the store memory for large results. Private to
+ * services/scheduler/core. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -1,4 +1,5 @@
-/* Writes effects of the running step: rows of batches, and notes. */
+/* Writes effects of the running step: batches, which become messages to workers and stores, and
+ * notes for the shell. */
 #include "services/scheduler/core/state/emit.h"
 
 #include "base/assert.h"

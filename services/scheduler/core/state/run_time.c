@@ -52,8 +52,9 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
     p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
 }
 
-/* The processes of one machine share their clock. The measured offset is then the delay of the
- * fastest message. Clocks of two machines begin at their boots, hardly ever within SAME_CLOCK. */
+/* The processes of one machine share one clock. Their measured offset is only the delay of the
+ * fastest message, so an offset of 0 to SAME_CLOCK counts as 0. The clocks of two machines start
+ * at boot, and hardly ever differ by less than SAME_CLOCK. */
 int64_t mr_sched__clock_offset(const struct mr_sched *s, uint32_t worker)
 {
     int64_t offset = s->workers[worker].clock_offset;

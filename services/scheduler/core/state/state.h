@@ -21,7 +21,7 @@ struct ready_queue { /* index/ready_queue.c */
     uint32_t *heap;    /* jobs with queued tasks; the job at the top is served first */
     uint32_t heap_count;
     struct level levels[LEVELS]; /* ascending by priority */
-    uint64_t clock;              /* the highest clock that any level had */
+    uint64_t clock;              /* the highest virtual time that a level's clock has shown */
 };
 
 struct shared_keys { /* task/shared_key.c */
@@ -133,8 +133,9 @@ struct sticky {
 
 struct store_list { /* cluster/store.c */
     uint32_t count;
-    uint32_t changes; /* number of registrations of stores, and of sessions that opened or closed */
-    /* number of stores that registered or were lost, and of sessions that opened or closed */
+    /* grows when a store registers, and when the session of a store opens or closes */
+    uint32_t changes;
+    /* grows with `changes`, and when a store is lost or replaced */
     uint64_t events;
 };
 

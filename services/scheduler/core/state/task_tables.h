@@ -73,7 +73,7 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     union {
         struct {              /* while WAITING */
             uint32_t waiting; /* inputs without a value */
-            uint32_t unsent;  /* inputs that have no value and were not sent */
+            uint32_t unsent;  /* inputs without a value whose task was not sent to a worker */
         };
         struct { /* while READY, RUNNING or DONE */
             /* when the task became ready, in microseconds, the low 40 bits: see ready_at; 0: the
@@ -104,8 +104,8 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 2; /* crashes of workers that this task is blamed for: place/quarantine.c */
-    /* since the task is ready, it was held back: for memory, or for a worker that has its operator
-     */
+    /* When ready, the task had to wait because memory was short, or because the workers that have
+     * its operator were full. */
     uint8_t was_held : 1;
     /* the task is RELEASED without a value, because the tasks that needed it failed */
     uint8_t is_abandoned : 1;
@@ -215,9 +215,9 @@ struct job {
     uint8_t announced; /* the state that was last announced to clients */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
-    uint32_t skipped;      /* tasks of rounds that did not run */
+    uint32_t skipped;      /* tasks in the rounds after a loop's last round */
     uint32_t abandoned;    /* tasks whose is_abandoned is set */
-    uint32_t users;        /* tasks of other jobs that share its keys */
+    uint32_t users;        /* how many tasks of other jobs share a value of this job */
     uint32_t targets_left; /* targets that neither have a value nor have failed */
     uint32_t targets_failed;
     uint32_t queued;

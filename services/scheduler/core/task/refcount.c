@@ -77,9 +77,10 @@ uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task)
     return count;
 }
 
-/* Drops one reference to `task`. If it was the last reference, the value is released; a task
- * without a value is abandoned. Then the task is pushed, so that its own references are dropped.
- * `failed`: the reference was held by a task that failed or was abandoned. */
+/* Drops one reference to `task`. If it was the last reference, a done task's value is released, and
+ * an unfinished task no longer runs. If `task` holds references, it is then pushed on s->stack, so
+ * that unref_stack drops them. `failed`: a task that failed or was abandoned held the dropped
+ * reference. Then an unfinished `task` that no longer runs counts as abandoned, too. */
 static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
     struct task *t = &s->tasks[task];
@@ -156,8 +157,9 @@ void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
     t->refs = REF_ALL;
 }
 
-/* Pushes on the stack the done tasks that refer to `task`, which is done, too. The pushed tasks are
- * about to be computed again, so they take references to all of their inputs. */
+/* Called when values that refer to the value of `task` are no longer valid. Pushes the done tasks
+ * with such values on s->stack. Each pushed task may be computed again, so it takes references to
+ * all of its inputs. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -7,8 +7,9 @@
  * Six files of this folder call each other in a circle: task, lineage, refcount, shared_key, fused
  * and loop. The states are the reason. A task that is done drops references; the last reference
  * releases a value; a released value that is needed again is computed again, which changes states
- * of tasks, in this job and in those that share its keys. Each walk ends, because it moves a task
- * along the table below. The tasks still to visit are on the arena's stack; nothing recurses. */
+ * of tasks, in this job and in those that share its keys. A walk visits only tasks in certain
+ * states and moves them out of these states, so each walk ends. The tasks still to visit are on the
+ * arena's stack; nothing recurses. */
 #include "services/scheduler/core/task/task.h"
 
 #include "base/assert.h"
@@ -30,10 +31,9 @@
 #include "services/scheduler/core/task/value.h"
 #include "services/scheduler/core/task/value_delivery.h"
 
-#define AHEAD_INPUTS_MAX 256 /* a task with more inputs than this is not sent before they exist */
-/* when an input gets a value, the task is queued ahead only if at most this many of its inputs are
- * still without a value */
-#define AHEAD_LOOKS_MAX 8
+/* a task is not queued before it is ready if more than this many of its inputs have no value */
+#define AHEAD_INPUTS_MAX 256
+#define AHEAD_LOOKS_MAX 8 /* the same limit, when an input of the task gets a value */
 
 #define S(x) (1u << MR_TASK_##x)
 #define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
@@ -139,7 +139,8 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     s->has_work = true; /* the worker has room for another task */
 }
 
-/* Counts the task as unsent in its waiting dependents. */
+/* Adds the task to `unsent` of each waiting task that depends on it. `unsent` is the number of
+ * inputs without a value whose task was not sent to a worker. */
 static void dependents_uncover(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

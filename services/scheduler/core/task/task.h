@@ -8,8 +8,9 @@ void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task);
 /* Takes the task off its worker's list: the task counts as not sent. A RUNNING task becomes READY;
  * a WAITING task stays WAITING. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task);
-/* Takes a task that was consumed in a fused run (task/fused.c) off its worker's list, because
- * nothing needs the task's value. */
+/* Takes a consumed task off its worker's list when nothing needs the task's value any more. A
+ * consumed task has run, and its worker uses the value itself without reporting it
+ * (task/fused.c). */
 void mr_sched__fused_release(struct mr_sched *s, uint32_t task);
 /* Tells the task's worker to cancel the task, and takes the task off the worker's list. */
 void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task);

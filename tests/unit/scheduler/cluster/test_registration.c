@@ -158,7 +158,7 @@ static void a_new_process_of_a_name_says_what_crashed_the_old_one(void **state)
         assert_true(n.incarnation != a.incarnation && n.slot == a.slot);
         struct mr_sched_job_info info;
         assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
-        /* Without a named task, each of the three tasks may have run. */
+        /* If the new process does not say which task ran, each of the three may have run. */
         assert_int_equal(info.retried, has_suspects ? 1 : 3);
         (void)rig_teardown(state);
     }

@@ -274,7 +274,8 @@ static void after_a_restart_objects_of_a_replaced_store_are_of_its_heir(void **s
 
 #define OBJECTS 5
 
-/* Makes objects v0 to v4 in store 1. A task that no worker can run waits for each of them. */
+/* Makes objects v0 to v4 in store 1. Each object is the input of one task (u0 to u4), which no
+ * worker can run. */
 static uint64_t make_objects(struct rig *r, mr_object_id id[OBJECTS])
 {
     rig_store(r, 1, "n");

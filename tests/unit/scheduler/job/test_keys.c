@@ -384,8 +384,8 @@ static void a_reader_of_a_job_that_the_journal_lost_fails_and_says_so(void **sta
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* A large job that shares the key is being forgotten, which takes several turns. The key is free at
- * once. */
+/* A client forgets a job that reads a key. The scheduler removes this job in a later turn. Before
+ * that turn, a client can already forget the job that defines the key. */
 static void a_reader_that_is_being_forgotten_does_not_hold_a_key(void **state)
 {
     (void)state;

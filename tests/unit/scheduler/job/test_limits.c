@@ -212,7 +212,8 @@ static void answers_that_were_given_make_room_for_others(void **state)
     assert_int_equal(r->code, MR_EAWAY);
     assert_string_equal(r->text, "too many answers wait for the journal; try again later");
     uint64_t refused = r->ticket;
-    /* Two other answers wait too: that the job was accepted, and that it was cancelled. */
+    /* Besides the replies to CANCEL, two announcements wait: jobs[1] was accepted, and its state
+     * became CANCELLED. */
     assert_int_equal(asked, 512 - 2);
     acks(r, r->sequence);
     uint32_t answers = 0;

@@ -189,7 +189,8 @@ static uint64_t held(struct rig *r, struct rig_worker w)
     return info.held_bytes;
 }
 
-/* The scheduler counts the values that a worker keeps until it tells the worker to release them. */
+/* The scheduler counts the bytes of the values that a worker keeps. A value counts until the
+ * scheduler tells the worker to release the value. */
 static void the_values_that_a_worker_keeps_are_counted(void **state)
 {
     (void)state;

@@ -210,8 +210,8 @@ static void a_retry_of_loops_outlives_a_restart(void **state)
     }
 }
 
-/* The condition that ended a loop is kept until the job ends. After a restart, the worker that
- * computed the condition may return with its value. */
+/* The value of the condition that ended a loop is kept until the job ends. So the loop ends in the
+ * same round after a restart of the scheduler, when the worker that has this value returns. */
 static void the_condition_that_ended_a_loop_is_kept(void **state)
 {
     (void)state;

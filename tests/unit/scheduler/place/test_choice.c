@@ -171,8 +171,9 @@ static void what_runs_long_goes_to_the_third_worker_if_it_prefers_that(void **st
 
 /* ---- roots ----------------------------------------------------------------------------------- */
 
-/* A task without inputs goes to the worker of a sibling, as long as that worker has at most 200 us
- * more load than the least loaded one. */
+/* A sibling of a task is another input of the same consumer. A task without inputs goes to the
+ * worker to which a sibling was sent. That worker may have at most 200 us more load than the least
+ * loaded worker. */
 static void siblings_gather_up_to_a_bound(void **state)
 {
     (void)state;
@@ -446,7 +447,7 @@ static void roots_that_wait_for_a_store_are_counted(void **state)
     (void)rig_done_object(r, a, first, "k-0");
     mr_sched_totals(r->s, &t);
     assert_int_equal(t.roots_held, 0);
-    (void)submit_many(r, "f", 2, ""); /* one of the two runs, the other waits */
+    (void)submit_many(r, "f", 2, ""); /* one task runs, the other one waits */
     mr_sched_totals(r->s, &t);
     assert_in_range(t.roots_held, 1, 20);
     assert_int_equal(t.placed_scored, 2);

@@ -1,6 +1,6 @@
-/* The scheduler's core: cases in which all parts are cut from one large value before the next
- * large value is made, because the values fill the memory. The cases stand on both sides of the
- * bounds. */
+/* The scheduler's core: all parts are cut from one large value before the next large value is made,
+ * because the large values fill the memory. The tests have sizes on both sides of the limits of
+ * this rule. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -31,7 +31,8 @@ struct shuffle {
     const char *json; /* NULL: SHUFFLE */
 };
 
-/* Makes x0 and its first part on a worker that is sent two tasks at a time. Returns the rig. */
+/* Makes the first large value, x0, and its first part, c00. The worker is sent two tasks at a time.
+ * Returns the rig. */
 static struct rig *begin(struct shuffle d, struct rig_worker *w, uint64_t *job)
 {
     struct mr_sched_config c;
@@ -57,7 +58,8 @@ static struct rig *begin(struct shuffle d, struct rig_worker *w, uint64_t *job)
     return r;
 }
 
-/* True: when the first part of x0 is done, the next part of x0 is sent before x1 is made. */
+/* Returns true if the scheduler sends task c01, which cuts the second part of x0, before x1 is
+ * made. */
 static bool is_used_up_first(struct shuffle d)
 {
     struct rig_worker w;
@@ -89,7 +91,7 @@ static void a_value_is_used_up_first_if_it_is_large_and_its_parts_are_small(void
         {{4 * MIB, MIB, 1, NULL}, true},
         /* x0 is a target, so it stays in memory in any case */
         {{4 * MIB, MIB, MIB / 4, SHUFFLE("", "\"x0\",")}, false},
-        /* the user gave priorities, which come first */
+        /* the tasks have priorities from the user, so memory does not change their order */
         {{4 * MIB, MIB, MIB / 4, SHUFFLE(",\"priority\":-1", "")}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
