@@ -14,8 +14,6 @@ void mr_account_recents_init(struct mr_account_recents *r, uint32_t entries_max)
         buckets *= 2;
     r->mask = buckets - 1;
     r->entries = mr_alloc_array((size_t)buckets * WAYS, sizeof *r->entries);
-    for (uint32_t i = 0; i < buckets * WAYS; i++)
-        r->entries[i].job = MR_ACCOUNT_NONE;
 }
 
 void mr_account_recents_fini(struct mr_account_recents *r)
@@ -31,27 +29,31 @@ static struct mr_account_recent *bucket_of(
     return &r->entries[(size_t)(bucket & r->mask) * WAYS];
 }
 
+static bool is_of(const struct mr_account_recent *e, uint32_t job, uint32_t index)
+{
+    return e->started && e->index == index && e->job == job;
+}
+
 const struct mr_account_recent *mr_account_recents_find(
     const struct mr_account_recents *r, uint32_t job, uint32_t index)
 {
     const struct mr_account_recent *b = bucket_of(r, job, index);
     for (uint32_t i = 0; i < WAYS; i++)
-        if (b[i].index == index && b[i].job == job) return &b[i];
+        if (is_of(&b[(index + i) % WAYS], job, index)) return &b[(index + i) % WAYS];
     return NULL;
 }
 
 void mr_account_recents_put(struct mr_account_recents *r, const struct mr_account_recent *entry)
 {
     struct mr_account_recent *b = bucket_of(r, entry->job, entry->index), *to = NULL;
-    mr_assert(entry->job != MR_ACCOUNT_NONE);
+    mr_assert(entry->started);
     for (uint32_t i = 0; i < WAYS; i++) {
-        if (b[i].index == entry->index && b[i].job == entry->job) {
-            to = &b[i];
+        struct mr_account_recent *e = &b[(entry->index + i) % WAYS];
+        if (is_of(e, entry->job, entry->index)) {
+            to = e;
             break;
         }
-        if (!to || (to->job != MR_ACCOUNT_NONE &&
-                       (b[i].job == MR_ACCOUNT_NONE || b[i].accounted < to->accounted)))
-            to = &b[i];
+        if (!to || (to->started && (!e->started || e->accounted < to->accounted))) to = e;
     }
     *to = *entry;
 }

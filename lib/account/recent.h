@@ -12,13 +12,15 @@
 
 /* A time of 0 is not known. All times are of one clock. */
 struct mr_account_recent {
-    uint32_t job, index; /* job: MR_ACCOUNT_NONE if the entry is free */
+    uint32_t job, index;
     uint32_t last_input; /* index of the input whose value came last; `index`: there is none */
     uint32_t op, lane;
     uint8_t hold;           /* enum mr_account_class of the time from ready to sent */
     uint8_t is_restored;    /* an input was read back from disk */
     uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
-    mr_time ready, sent, received, inputs, started, finished, accounted;
+    mr_time ready, sent, received, inputs;
+    mr_time started; /* 0: the entry is free */
+    mr_time finished, accounted;
     /* The lane's task before this one, and when it finished; 0: there was none. */
     mr_time lane_free;
     uint32_t before_job, before_index;
