@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cli/internal.h"
 #include "cli/term/table.h"
+#include "host/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 struct profile_config {
     struct mr_client_options client;
     uint64_t steps;
+    mr_duration last;
 };
 
 static const struct mr_option profile_options[] = {
@@ -24,16 +26,26 @@ static const struct mr_option profile_options[] = {
         .help = "show the last N steps of the critical path",
         .at = offsetof(struct profile_config, steps),
         .max = 100000},
+    {.name = "last",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "1m",
+        .help = "without a job: account for this time until now",
+        .at = offsetof(struct profile_config, last),
+        .min = MR_MS,
+        .max = 366 * 24 * 3600 * MR_SECOND},
 };
 
 const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
-    .summary = "Shows what the time of all slots went into while a job was in the cluster.",
-    .usage = "[flags] JOB",
+    .summary =
+        "Shows what the time of all slots went into while a job was in the cluster, or in the "
+        "last minute.",
+    .usage = "[flags] [JOB]",
     .examples = "  millrace profile j1kq07ab-7\n"
+                "  millrace profile --last 10m\n"
                 "  millrace profile j1kq07ab-7 --steps 20\n",
     .options = profile_options,
     .options_count = MR_ARRAY_LEN(profile_options),
-    .rest_min = 1,
     .rest_max = 1};
 
 static double seconds(yyjson_val *row, const char *name)
@@ -157,9 +169,9 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
 {
     uint64_t lost = mr_json_get_u64(root, "not_recorded");
     yyjson_val *path = yyjson_obj_get(root, "critical_path");
-    (void)printf("job %s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n", job,
-        seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
-        mr_json_get_real(root, "white_space") * 100);
+    (void)printf("%s%s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n",
+        job ? "job " : "the cluster", job ? job : "", seconds(root, "wall_ns"),
+        mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
     print_classes(root);
     (void)printf("\n");
     print_ops(root);
@@ -176,12 +188,16 @@ int mr_command_profile(int argc, char **argv)
     yyjson_doc *doc = NULL;
     mr_config_load(&mr_profile_spec, argc, argv, &k, &rest);
     int err = mr_client_open(&k.client, &c, &e);
-    MR_AUTO(mr_free_ptr) char *job = mr_http_escape(mr_str(rest.items[0]));
-    if (!err)
+    const char *job = rest.count ? rest.items[0] : NULL;
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(job ? job : ""));
+    if (!err && job)
         err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
-            "/v1/jobs/%s/profile?steps_max=%" PRIu64, job, k.steps);
+            "/v1/jobs/%s/profile?steps_max=%" PRIu64, escaped, k.steps);
+    else if (!err)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
+            "/v1/account?from_ns=%" PRIu64, mr_clock_wall() - k.last);
     if (!err && c.json) mr_client_print(doc);
-    if (!err && !c.json) print_profile(yyjson_doc_get_root(doc), rest.items[0], k.steps > 0);
+    if (!err && !c.json) print_profile(yyjson_doc_get_root(doc), job, k.steps > 0);
     yyjson_doc_free(doc);
     mr_client_fini(&c);
     mr_texts_fini(&rest);

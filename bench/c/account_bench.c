@@ -54,7 +54,7 @@ static void run(const char *name, uint32_t tasks, uint32_t slots, bool has_input
             .cpu_ns = RUN};
         mr_account_task(a, &t);
     }
-    mr_account_job_over(a, 0, end);
+    mr_account_job_over(a, 0, end, end);
     mr_account_close(&a);
     mr_duration took = mr_clock_now() - begun;
     uint64_t sum = 0;

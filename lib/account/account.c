@@ -29,7 +29,8 @@ struct lane {
 
 struct job {
     struct mr_account_job_times times;
-    mr_time over;        /* MR_NEVER: the job is not over */
+    mr_time ended;       /* when the last task's end was processed */
+    mr_time over;        /* when clients could know the end; MR_NEVER: the job is not over */
     mr_time over_before; /* the latest `over` of this job and of all submitted before it */
     uint32_t number, client;
     uint32_t last; /* the task that finished last; MR_ACCOUNT_NONE: none has */
@@ -316,6 +317,7 @@ static void chain_begin(struct mr_account_chain *c, const struct job *j,
     const struct mr_account_recent *last, mr_time lower)
 {
     mr_account_chain_begin(c, MR_MAX(j->times.submitted, lower), j->over);
+    mr_account_chain_down(c, j->ended, MR_ACCOUNT_JOURNAL, last);
     if (last) {
         mr_account_chain_down(c, last->accounted, MR_ACCOUNT_DECIDE, last);
         mr_account_chain_down(c, last->finished, MR_ACCOUNT_REPORT, last);
@@ -344,11 +346,12 @@ static void path_tell(struct mr_account *a, const struct job *j)
     mr_account_chain_fini(&c);
 }
 
-void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at)
+void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at, mr_time told)
 {
     struct job *j = job_of(a, number);
     if (j->over != MR_NEVER) return;
-    j->over = MR_MAX(at, j->times.submitted);
+    j->ended = MR_MAX(at, j->times.submitted);
+    j->over = MR_MAX(told, j->ended);
     for (uint32_t i = a->place[number]; i < a->jobs_count; i++) {
         mr_time before = i ? a->jobs[i - 1].over_before : 0;
         a->jobs[i].over_before = MR_MAX(a->jobs[i].over, before);
@@ -456,7 +459,7 @@ void mr_account_close(struct mr_account **ap)
         l->settled = MR_MAX(l->settled, until);
     }
     for (uint32_t i = 0; i < a->jobs_count; i++)
-        mr_account_job_over(a, a->jobs[i].number, until);
+        mr_account_job_over(a, a->jobs[i].number, until, until);
     gaps_settle(a);
     for (uint32_t i = 0; i < a->jobs_count; i++)
         mr_account_chain_fini(&a->jobs[i].chain);

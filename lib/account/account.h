@@ -79,8 +79,9 @@ void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
  * (MR_ACCOUNT_CLIENT). `accepted`: when Redis had the job's record; 0: not known. */
 void mr_account_job(
     struct mr_account *a, uint32_t job, uint32_t client, mr_time submitted, mr_time accepted);
-/* The job is over. Follows its attempts. */
-void mr_account_job_over(struct mr_account *a, uint32_t job, mr_time at);
+/* The job is over. Follows its attempts. `told`: when clients could know it, because Redis had the
+ * record of the end; at least `at`. Until then the job waits for the journal. */
+void mr_account_job_over(struct mr_account *a, uint32_t job, mr_time at, mr_time told);
 
 void mr_account_task(struct mr_account *a, const struct mr_account_task *task);
 

@@ -62,6 +62,7 @@ CALLERS = {
     "millrace.v1.Channels.List": "",
     "millrace.v1.Channels.Read": "",
     "millrace.v1.Channels.Watch": "",
+    "millrace.v1.Cluster.Account": "",
     "millrace.v1.Cluster.Info": "objectstore gateway",
     "millrace.v1.Cluster.Ops": "",
     "millrace.v1.Cluster.Retire": "",

@@ -87,7 +87,11 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
         j->accepted = e->at;
         j->client = mr_trace_names_number(&p->clients, e->name);
         break;
-    case MR_TRACE_EVENT_OVER: mr_cluster_past_job(p, e->job)->over = e->at; break;
+    case MR_TRACE_EVENT_OVER:
+        j = mr_cluster_past_job(p, e->job);
+        j->over = e->since ? e->since : e->at;
+        j->told = e->at;
+        break;
     }
 }
 
@@ -119,7 +123,7 @@ void mr_cluster_past_select(struct mr_cluster_past *p, uint64_t from, uint64_t u
     for (uint32_t i = 0; i < p->jobs_count; i++) {
         const struct mr_past_job *j = &p->jobs[i];
         /* a job without a submission was submitted before the segments that were read */
-        if (!j->submitted || j->submitted >= until || (j->over && j->over < from)) continue;
+        if (!j->submitted || j->submitted >= until || (j->over && j->told < from)) continue;
         p->jobs[kept++] = *j;
     }
     p->jobs_count = kept;

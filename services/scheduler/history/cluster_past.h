@@ -16,7 +16,8 @@ struct mr_past_worker_event { /* BEGAN, JOINED or GONE */
 struct mr_past_job {
     mr_job_id id;
     uint64_t submitted, accepted; /* accepted: 0 if it is not known */
-    uint64_t over;                /* 0: the job is not over */
+    uint64_t over;                /* when the job ended; 0: it has not */
+    uint64_t told;                /* when the journal had the record of the end */
     uint32_t client;              /* number of the name in `clients` */
 };
 

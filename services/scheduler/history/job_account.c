@@ -16,6 +16,8 @@
 /* The end of a job and its spans are told by different clocks of the scheduler. A job is taken as
  * over this much later, so that all of its spans come before. */
 #define OVER_DELAY MR_MS
+/* Events are searched until this long after the end of the job for when clients were told of it. */
+#define TOLD_MAX (600 * MR_SECOND)
 /* Buckets of wall times: 16 for each power of two. */
 #define BUCKETS (64u * 16u)
 
@@ -221,8 +223,9 @@ static void events_until(struct reading *r, uint64_t t)
         worker_event(r, &p->events[r->next_event]);
     for (; r->next_over < r->overs_count; r->next_over++) {
         uint32_t job = r->overs[r->next_over];
-        if (p->jobs[job].over + OVER_DELAY > t) return;
-        mr_account_job_over(r->account, job, p->jobs[job].over);
+        const struct mr_past_job *j = &p->jobs[job];
+        if (j->told + OVER_DELAY > t) return;
+        mr_account_job_over(r->account, job, j->over, j->told);
     }
 }
 
@@ -293,7 +296,7 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
 static int by_over(const void *a, const void *b, void *ctx)
 {
     const struct mr_past_job *jobs = ctx;
-    uint64_t x = jobs[*(const uint32_t *)a].over, y = jobs[*(const uint32_t *)b].over;
+    uint64_t x = jobs[*(const uint32_t *)a].told, y = jobs[*(const uint32_t *)b].told;
     return x < y ? -1 : x > y;
 }
 
@@ -311,7 +314,7 @@ static void on_extent(void *ctx, const struct mr_trace_span *s)
     struct mr_past_job *j = ctx;
     uint64_t begin = s->ready ? s->ready : s->sent ? s->sent : s->started;
     if (begin && (!j->submitted || begin < j->submitted)) j->submitted = begin;
-    j->over = MR_MAX(j->over, s->accounted);
+    j->over = j->told = MR_MAX(j->over, s->accounted);
 }
 
 /* Determines the window. A job whose events are not kept any more lasts from its first span to its
@@ -327,11 +330,12 @@ static int window_find(
         j = mr_cluster_past_job(&r->past, ask->job);
         if (!j->submitted) mr_trace_read(source, view, NULL, on_extent, j, &tally);
         if (!j->submitted) return MR_ENOENT;
+        if (!j->told) j->over = j->told = ask->over_ns;
         out->accepted_ns = j->accepted;
     }
     out->is_over = j->over != 0;
     out->from_ns = ask->from_ns ? ask->from_ns : j->submitted;
-    out->until_ns = ask->until_ns ? ask->until_ns : j->over ? j->over : ask->now_ns;
+    out->until_ns = ask->until_ns ? ask->until_ns : j->told ? j->told : ask->now_ns;
     out->until_ns = MR_MAX(out->until_ns, out->from_ns + 1);
     mr_cluster_past_select(&r->past, out->from_ns, out->until_ns);
     r->target = MR_ACCOUNT_NONE;
@@ -387,7 +391,9 @@ int mr_job_account_read(const struct mr_trace_source *source, const struct mr_tr
     const struct mr_past_range range = {.segments = ask->segments,
         .count = ask->segments_count,
         .from = ask->from_ns,
-        .until = ask->until_ns ? ask->until_ns : UINT64_MAX};
+        .until = ask->until_ns  ? ask->until_ns
+                 : ask->over_ns ? ask->over_ns + TOLD_MAX
+                                : UINT64_MAX};
     mr_cluster_past_read(&r.past, source, view, &range);
     int err = window_find(&r, source, view);
     if (!err) account_run(&r, source, view);

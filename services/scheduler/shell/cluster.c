@@ -8,11 +8,14 @@
 #include "host/config/value.h"
 #include "services/scheduler/base/catalogue.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
+#include "services/scheduler/telemetry/trace.h"
 #include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/shell/sessions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#define ACCOUNT_WINDOW (60 * MR_SECOND)
 
 static Millrace__V1__StoreInfo *store_out(struct mr_shell *sh, uint32_t number)
 {
@@ -216,16 +219,42 @@ static void ops(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 
+static void account(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = mr_shell_of(call);
+    const Millrace__V1__AccountRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__account_request__descriptor);
+    if (!m) return;
+    struct mr_trace_ask ask = {.kind = MR_TRACE_ASK_ACCOUNT};
+    ask.until_ns = m->until_ns ? m->until_ns : mr_clock_wall();
+    ask.from_ns = m->from_ns ? m->from_ns : ask.until_ns - MR_MIN(ask.until_ns - 1, ACCOUNT_WINDOW);
+    if (ask.from_ns >= ask.until_ns) {
+        mr_shell_fail(call, MR_EINVAL, "from_ns: expected a time before until_ns (%" PRIu64 ")",
+            ask.until_ns);
+        return;
+    }
+    mr_trace_ask(sh, call, &ask);
+}
+
+static void account_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    (void)status;
+    mr_trace_call_done(mr_shell_of(call), call);
+}
+
 static const struct mr_rpc_handler info_handler = {.on_message = info};
 static const struct mr_rpc_handler workers_handler = {.on_message = workers};
 static const struct mr_rpc_handler retire_handler = {.on_message = retire};
 static const struct mr_rpc_handler ops_handler = {.on_message = ops};
+static const struct mr_rpc_handler account_handler = {
+    .on_message = account, .on_done = account_done};
 
 static const struct mr_rpc_method methods[] = {
     {.name = "Info", .handler = &info_handler},
     {.name = "Workers", .handler = &workers_handler},
     {.name = "Retire", .handler = &retire_handler},
     {.name = "Ops", .handler = &ops_handler},
+    {.name = "Account", .handler = &account_handler},
     {.name = "Watch", .server_streaming = true, .handler = &mr_cluster_watch_handler},
 };
 

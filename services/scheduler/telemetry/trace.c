@@ -274,8 +274,10 @@ void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_sched_job_info info;
     if (!mr_sched_job(sh->core, job, &info) || !mr_job_is_over(info.state)) return;
-    const struct mr_trace_event e = {
-        .kind = MR_TRACE_EVENT_OVER, .at = info.finished_wall_ns, .job = job};
+    const struct mr_trace_event e = {.kind = MR_TRACE_EVENT_OVER,
+        .at = mr_clock_wall(),
+        .since = info.finished_wall_ns,
+        .job = job};
     event_add(sh, &e, MR_STR(""));
     change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_ENDED, .job = job});
 }
@@ -307,8 +309,8 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
     mr_trace_view_init(&q->view, ask->job);
     struct mr_sched_job_info info;
     if (mr_sched_job(sh->core, ask->job, &info)) {
-        q->from_ns = info.created_wall_ns;
-        q->until_ns = mr_job_is_over(info.state) ? info.finished_wall_ns : 0;
+        q->ask.from_ns = info.created_wall_ns;
+        q->over_ns = mr_job_is_over(info.state) ? info.finished_wall_ns : 0;
     }
     q->now_ns = mr_clock_wall();
     ops_tell(sh);
@@ -437,12 +439,12 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     struct mr_sched_job_info info;
     struct mr_trace_gather *g = &a->gather;
     mr_pb_arena_clear(&sh->scratch);
-    if (!mr_sched_job(sh->core, x.ask.job, &info)) {
+    if (x.ask.job.v && !mr_sched_job(sh->core, x.ask.job, &info)) {
         mr_shell_fail(x.call, MR_ENOENT, "the job was forgotten meanwhile");
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_ACCOUNT) {
-        mr_trace_profile_answer(sh, x.call, &info, a);
+        mr_trace_profile_answer(sh, x.call, x.ask.job.v ? info.graph : NULL, a);
         return;
     }
     switch (x.ask.want.kind) {

@@ -31,7 +31,8 @@ enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT };
 
 struct mr_trace_ask {
     enum mr_trace_ask_kind kind;
-    mr_job_id job;
+    mr_job_id job; /* 0: an account of all jobs between `from_ns` and `until_ns` */
+    uint64_t from_ns, until_ns;
     uint32_t steps_max;        /* ACCOUNT: limit of steps of the critical path */
     struct mr_trace_want want; /* SPANS */
     /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.

@@ -39,7 +39,7 @@ static size_t path_classes_out(struct mr_shell *sh, const struct mr_account_sums
 }
 
 static Millrace__V1__CriticalPath *path_out(
-    struct mr_shell *sh, const struct mr_sched_job_info *info, const struct mr_job_account *a)
+    struct mr_shell *sh, const struct mr_graph *graph, const struct mr_job_account *a)
 {
     Millrace__V1__CriticalPath *p = mr_shell_take(sh, sizeof *p);
     millrace__v1__critical_path__init(p);
@@ -54,8 +54,8 @@ static Millrace__V1__CriticalPath *path_out(
         m->from_ns = s->from_ns;
         m->to_ns = s->to_ns;
         m->class_ = mr_unconst(mr_account_class_name(s->class));
-        if (s->index < info->graph->nodes_count)
-            m->key = mr_shell_text(sh, mr_graph_key(info->graph, s->index));
+        if (s->index < graph->nodes_count)
+            m->key = mr_shell_text(sh, mr_graph_key(graph, s->index));
         if (s->op < a->ops_count) m->op = mr_shell_text(sh, a->ops[s->op].name);
         p->steps[i] = m;
     }
@@ -79,7 +79,7 @@ static Millrace__V1__ProfileRow *op_out(struct mr_shell *sh, const struct mr_job
 }
 
 void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, const struct mr_trace_answer *answer)
+    const struct mr_graph *graph, const struct mr_trace_answer *answer)
 {
     const struct mr_job_account *a = &answer->account;
     Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
@@ -99,7 +99,7 @@ void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
     m.other_ns = a->other_ns;
     m.not_recorded = a->not_recorded;
     m.n_classes = classes_out(sh, &a->sums, &m.classes);
-    if (a->is_over) m.critical_path = path_out(sh, info, a);
+    if (graph && a->is_over) m.critical_path = path_out(sh, graph, a);
     m.n_ops = a->ops_count;
     m.ops = mr_shell_take(sh, MR_MAX(m.n_ops, (size_t)1) * sizeof *m.ops);
     for (uint32_t i = 0; i < a->ops_count; i++)

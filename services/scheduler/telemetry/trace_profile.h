@@ -1,9 +1,10 @@
-/* Answers Profile. */
+/* Answers Profile and Account. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
 #include "services/scheduler/telemetry/trace_reader.h"
 
-/* Answers the call with the account of the job, or fails it. */
+/* Answers the call with the account, or fails the call. `graph`: the job's graph; NULL: the account
+ * is of all jobs. */
 void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, const struct mr_trace_answer *answer);
+    const struct mr_graph *graph, const struct mr_trace_answer *answer);

@@ -47,9 +47,10 @@ static struct mr_trace_answer *answer(
     mr_trace_gather_init(&a->gather, &q->ask.want);
     if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
         const struct mr_job_account_ask ask = {.job = q->ask.job,
-            .from_ns = q->from_ns,
-            .until_ns = q->until_ns,
+            .from_ns = q->ask.from_ns,
+            .until_ns = q->ask.until_ns,
             .now_ns = q->now_ns,
+            .over_ns = q->over_ns,
             .segments = q->segments,
             .segments_count = q->segments_count,
             .steps_max = q->ask.steps_max};

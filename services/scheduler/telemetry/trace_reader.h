@@ -14,8 +14,9 @@ struct mr_trace_question {
      * blocks of all jobs that are not written yet */
     struct mr_trace_view view;
     /* Of an account. */
-    uint64_t from_ns, until_ns, now_ns; /* submission and end of the job; 0: it is not over */
-    mr_job_id *segments;                /* owned */
+    uint64_t now_ns;
+    uint64_t over_ns;    /* when the job ended; 0: it has not */
+    mr_job_id *segments; /* owned */
     uint32_t segments_count;
 };
 

@@ -18,14 +18,15 @@ enum mr_trace_event_kind {
     MR_TRACE_EVENT_JOINED,   /* a worker takes tasks from now on */
     MR_TRACE_EVENT_GONE,     /* a worker was lost or has left */
     MR_TRACE_EVENT_ACCEPTED, /* the journal has a job's record */
-    MR_TRACE_EVENT_OVER,     /* a job has ended */
+    MR_TRACE_EVENT_OVER,     /* the journal has the record of a job's end */
 };
 
 /* Times are ns since 1970. */
 struct mr_trace_event {
     enum mr_trace_event_kind kind;
     uint64_t at;
-    /* JOINED: when the worker's process began. ACCEPTED: when the job was submitted. */
+    /* JOINED: when the worker's process began. ACCEPTED: when the job was submitted. OVER: when the
+     * job ended. */
     uint64_t since;
     uint64_t incarnation; /* of the worker: JOINED, GONE */
     mr_job_id job;        /* ACCEPTED, OVER */

@@ -146,13 +146,27 @@ static void the_run_time_is_divided_by_what_the_worker_measured(void **state)
     t.late_ns = MS(200);
     t.cpu_ns = MS(400);
     give(t);
-    mr_account_job_over(at.a, 0, MS(1001));
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
     end(1);
     assert_int_equal(ms_of(MR_ACCOUNT_INPUT), 100);
     assert_int_equal(ms_of(MR_ACCOUNT_OUTPUT), 50);
     assert_int_equal(ms_of(MR_ACCOUNT_PREEMPTED), 200);
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 400);
     assert_int_equal(ms_of(MR_ACCOUNT_BLOCKED), 250);
+}
+
+/* Clients learn of the end of a job when Redis has the record of it. */
+static void the_end_of_a_job_waits_for_the_journal(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    give(ran(0, 0, 1, 301));
+    mr_account_job_over(at.a, 0, MS(301), MS(801));
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 300);
+    assert_int_equal(ms_of(MR_ACCOUNT_JOURNAL), 500);
+    assert_int_equal(ms_of(MR_ACCOUNT_NO_WORK), 200);
 }
 
 /* The processor time of a task adds up over threads, so it may exceed the task's run. The parts of
@@ -188,7 +202,7 @@ static void each_step_of_a_task_has_its_class(void **state)
         .finished = MS(300),
         .accounted = MS(350),
         .cpu_ns = MS(38)});
-    mr_account_job_over(at.a, 0, MS(400));
+    mr_account_job_over(at.a, 0, MS(400), MS(400));
     end(1);
     assert_int_equal(ms_of(MR_ACCOUNT_JOURNAL), 10);
     assert_int_equal(ms_of(MR_ACCOUNT_SEND), 50);
@@ -321,7 +335,7 @@ static void a_straggler_among_equals_is_an_imbalance(void **state)
     for (uint32_t i = 0; i < 3; i++)
         give(ran(i, i, 1, 101));
     give(ran(3, 3, 1, 1001));
-    mr_account_job_over(at.a, 0, MS(1001));
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
     end(4);
     assert_int_equal(ms_of(MR_ACCOUNT_IMBALANCE), 3 * 900);
     assert_int_equal(ms_of(MR_ACCOUNT_DEPENDENCY), 0);
@@ -373,17 +387,17 @@ static void the_time_between_jobs_of_a_client_is_the_clients(void **state)
     begin_slots(2);
     mr_account_job(at.a, 0, 7, MS(101), MS(101));
     give(ran(0, 0, 101, 201));
-    mr_account_job_over(at.a, 0, MS(201));
+    mr_account_job_over(at.a, 0, MS(201), MS(201));
     mr_account_job(at.a, 1, 7, MS(301), MS(301));
     struct mr_account_task t = ran(0, 0, 301, 401);
     t.job = 1;
     give(t);
-    mr_account_job_over(at.a, 1, MS(401));
+    mr_account_job_over(at.a, 1, MS(401), MS(401));
     mr_account_job(at.a, 2, 8, MS(601), MS(601)); /* of another client */
     t = ran(0, 1, 601, 1001);
     t.job = 2;
     give(t);
-    mr_account_job_over(at.a, 2, MS(1001));
+    mr_account_job_over(at.a, 2, MS(1001), MS(1001));
     end(2);
     assert_int_equal(ms_of(MR_ACCOUNT_CLIENT), 2 * 100);
     assert_int_equal(ms_of(MR_ACCOUNT_NO_WORK), 2 * 100 + 2 * 200);
@@ -400,9 +414,9 @@ static void before_its_job_a_slot_waited_for_the_job_that_ran(void **state)
     struct mr_account_task t = ran(0, 1, 521, 701);
     t.job = 1;
     give(t);
-    mr_account_job_over(at.a, 1, MS(701));
+    mr_account_job_over(at.a, 1, MS(701), MS(701));
     give(ran(0, 0, 1, 1001));
-    mr_account_job_over(at.a, 0, MS(1001));
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
     end(2);
     assert_int_equal(ms_of(MR_ACCOUNT_JOURNAL), 20);
     assert_int_equal(ms_of(MR_ACCOUNT_DEPENDENCY), 500 + 300);
@@ -463,7 +477,7 @@ static void tasks_outside_of_the_account_do_not_count(void **state)
     give(ran(0, 0, 1, 100));
     give(ran(1, 0, 400, 600));
     give(ran(2, 0, 900, 1200));
-    mr_account_job_over(at.a, 0, MS(1200));
+    mr_account_job_over(at.a, 0, MS(1200), MS(1200));
     end(1);
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 200);
 }
@@ -515,7 +529,7 @@ static void random_job(
         over = MR_MAX(over, t.accounted);
         give(t);
     }
-    mr_account_job_over(at.a, job, over + mr_rng_below(r, MR_MS));
+    mr_account_job_over(at.a, job, over + mr_rng_below(r, MR_MS), over + mr_rng_below(r, MR_MS));
     /* the next job begins after this one, or at about the same time */
     *now = mr_rng_below(r, 2) ? over : submitted;
 }
@@ -556,7 +570,7 @@ static void an_idle_slot_beside_many_jobs(void **state)
             .finished = t0 + MR_MS / 2,
             .accounted = t0 + MR_MS / 2,
             .cpu_ns = MR_MS});
-        mr_account_job_over(at.a, job, t0 + MR_MS / 2);
+        mr_account_job_over(at.a, job, t0 + MR_MS / 2, t0 + MR_MS / 2);
     }
     end(2);
     assert_int_equal(ms_of(MR_ACCOUNT_SEND), 600);
@@ -579,6 +593,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_run_time_is_divided_by_what_the_worker_measured),
+        cmocka_unit_test(the_end_of_a_job_waits_for_the_journal),
         cmocka_unit_test(measured_times_longer_than_the_run_are_cut),
         cmocka_unit_test(each_step_of_a_task_has_its_class),
         cmocka_unit_test(a_task_that_was_held_back_names_the_reason),

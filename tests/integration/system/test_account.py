@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""The account of slots on real clusters: its classes add up to the time of all slots, and a cause of
+idleness that is planted for a known time comes out as its own class."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Cluster, wait_for  # noqa: E402
+
+
+def ref(key):
+    return {"ref": key}
+
+
+def empty(n):
+    tasks = {f"n{i}": {"op": "inc", "args": [i]} for i in range(n)}
+    return {"tasks": tasks, "targets": list(tasks)}
+
+
+def chain(n):
+    tasks = {"n0": {"op": "inc", "args": [0]}}
+    for i in range(1, n):
+        tasks[f"n{i}"] = {"op": "inc", "args": [ref(f"n{i - 1}")]}
+    return {"tasks": tasks, "targets": [f"n{n - 1}"], "fuse": False}
+
+
+def tree(n):
+    tasks, level, count = {f"n{i}": {"op": "inc", "args": [i]} for i in range(n)}, [f"n{i}" for i in range(n)], 0
+    while len(level) > 1:
+        above = []
+        for i in range(0, len(level) - 1, 2):
+            tasks[f"a{count}"] = {"op": "add", "args": [ref(level[i]), ref(level[i + 1])]}
+            above.append(f"a{count}")
+            count += 1
+        level = above + level[len(level) // 2 * 2:]
+    return {"tasks": tasks, "targets": level}
+
+
+def all_to_all(n, floats):
+    tasks = {f"m{i}": {"op": "array.full", "args": [[floats], float(i)]} for i in range(n)}
+    for i in range(n):
+        tasks[f"r{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}
+        for k in range(n):
+            tasks[f"s{i}-{k}"] = {"op": "array.add", "args": [ref(f"m{i}"), ref(f"m{k}")]}
+    return {"tasks": tasks, "targets": [k for k in tasks if k[0] != "m"]}
+
+
+def naps(count, seconds, **options):
+    tasks = {f"n{i}": {"op": "sleep", "args": [seconds, i], **options} for i in range(count)}
+    return {"tasks": tasks, "targets": list(tasks)}
+
+
+class Case(unittest.TestCase):
+    slots = 2
+
+    def account(self, p):
+        """The seconds of each class. Checks that they add up, and that next to none is unknown."""
+        classes = {name: int(ns) / 1e9 for name, ns in p["classes"].items()}
+        wall, total = int(p["wall_ns"]) / 1e9, sum(classes.values())
+        self.assertEqual(sum(int(ns) for ns in p["classes"].values()), int(p["slot_ns"]))
+        self.assertAlmostEqual(total, wall * self.slots, delta=0.01 * wall * self.slots, msg=p)
+        self.assertLessEqual(classes["unknown"], 0.01 * total, p)
+        return classes
+
+    def profile(self, c, job):
+        p = c.get(f"/v1/jobs/{job}/profile")
+        self.assertEqual(int(p.get("not_recorded", 0)), 0)
+        path = sum(int(ns) for ns in p["critical_path"]["classes"].values())
+        if not p["critical_path"].get("is_cut"):
+            self.assertAlmostEqual(path, int(p["wall_ns"]), delta=0.01 * int(p["wall_ns"]))
+        return p
+
+    def done(self, c, graph):
+        job = c.run(graph)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        return self.profile(c, job["id"])
+
+    def lost(self, plain, planted, name):
+        """Of the slot time that the planted cause has cost, at least 90 % is in the class."""
+        cost = sum(planted.values()) - sum(plain.values())
+        self.assertGreater(cost, 0)
+        self.assertGreaterEqual(planted[name] - plain[name], 0.9 * cost, (name, cost, plain, planted))
+
+
+class Shapes(Case):
+    def test_the_classes_of_every_shape_add_up(self):
+        with Cluster("--workers", "2") as c:
+            for name, graph in (("empty", empty(100000)), ("chain", chain(10000)), ("tree", tree(5000)), ("naps", naps(40, 0.01))):
+                with self.subTest(name):
+                    p = self.done(c, graph)
+                    self.account(p)
+                    self.assertEqual(sum(int(r["tasks"]) for r in p["ops"]), len(graph["tasks"]))
+            glm = json.loads((ROOT / "examples" / "glm.json").read_text()) if (ROOT / "examples" / "glm.json").exists() else None
+            if glm:
+                with self.subTest("glm"):
+                    self.account(self.done(c, glm))
+
+    def test_transfers_between_two_nodes(self):
+        with Cluster("--workers", "1", "--nodes", "2") as c:
+            classes = self.account(self.done(c, all_to_all(6, 200000)))
+            self.assertGreater(classes["transfer"] + classes["input"] + classes["blocked"], 0)
+
+    def test_a_graph_that_spills(self):
+        with Cluster("--workers", "2", "--memory", "64MiB") as c:
+            n = 12
+            tasks = {f"x{i}": {"op": "array.full", "args": [[1 << 20], float(i)]} for i in range(n)}
+            tasks["all"] = {"op": "array.concat", "args": [[ref(f"x{i}") for i in range(3)]]}
+            self.account(self.done(c, {"tasks": tasks, "targets": list(tasks)}))
+
+    def test_computing_agrees_with_the_processor_time_of_the_executors(self):
+        """The kernel counts the processor time of each thread in /proc. The tasks take more than
+        100 us each."""
+        with Cluster("--workers", "2") as c:
+            def cpu():
+                ns = 0
+                for pid in c.pids("mr-worker"):
+                    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                        if (task / "comm").read_text().startswith("exec"):
+                            ns += int((task / "schedstat").read_text().split()[0])
+                return ns / 1e9
+            tasks = {f"x{i}": {"op": "array.random", "args": [[400, 400], i]} for i in range(4)}
+            for i in range(200):
+                tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref(f"x{i % 4}"), ref(f"x{(i + 1) % 4}")]}
+                tasks[f"s{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}
+            before = cpu()
+            classes = self.account(self.done(c, {"tasks": tasks, "targets": [f"s{i}" for i in range(200)]}))
+            used = cpu() - before
+            busy = sum(classes[k] for k in ("compute", "input", "output"))
+            self.assertLessEqual(classes["compute"], used * 1.03)
+            self.assertGreaterEqual(busy, used * 0.9)
+
+
+class Causes(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "2", "--resource", "lamp=1", "--lease", "20s")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    def window(self, body):
+        """The account of the time that `body` takes."""
+        begun = time.time_ns()
+        body()
+        return self.account(self.c.get(f"/v1/account?from_ns={begun}&until_ns={time.time_ns()}"))
+
+    def test_a_straggler_among_equals(self):
+        graph = naps(40, 0.02)
+        plain = self.account(self.done(self.c, graph))
+        graph["tasks"]["n39"]["args"][0] = 1.0
+        self.lost_slot = self.account(self.done(self.c, graph))
+        # one slot runs the straggler for a second longer, the other slot waits for it
+        self.assertGreater(self.lost_slot["imbalance"] - plain["imbalance"], 0.85)
+
+    def test_a_client_that_sleeps_between_iterations(self):
+        def run(pause):
+            for _ in range(10):
+                self.assertEqual(self.c.run(naps(10, 0.01))["state"], "JOB_DONE")
+                time.sleep(pause)
+        run(0)
+        plain = self.window(lambda: run(0))
+        self.lost(plain, self.window(lambda: run(0.2)), "client")
+
+    def test_a_resource_that_only_one_worker_has(self):
+        """Each worker has one lamp. Tasks that need it run one at a time on each worker."""
+        plain = self.account(self.done(self.c, naps(20, 0.02)))
+        lamps = [w["name"] for w in self.c.workers()][:1]
+        graph = naps(20, 0.02, resources={"lamp": 1}, workers=lamps)
+        self.lost(plain, self.account(self.done(self.c, graph)), "restricted")
+
+    def test_redis_that_stops_while_a_job_is_submitted(self):
+        plain = self.account(self.done(self.c, naps(10, 0.01)))
+        redis = self.c.pids("redis-server")[0]
+        os.kill(redis, signal.SIGSTOP)
+        timer = threading.Timer(1.5, lambda: os.kill(redis, signal.SIGCONT))
+        timer.start()
+        try:
+            planted = self.account(self.done(self.c, naps(10, 0.01)))
+        finally:
+            timer.join()
+        self.lost(plain, planted, "journal")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
