@@ -41,6 +41,7 @@ struct job {
 struct mr_account {
     struct mr_account_config config;
     struct mr_account_recents recents;
+    struct mr_account_pauses pauses;
     struct lane *lanes;
     uint32_t lanes_count;
     struct job *jobs; /* in order of submission */
@@ -57,6 +58,7 @@ struct mr_account *mr_account_open(const struct mr_account_config *config)
     struct mr_account *a = mr_alloc(sizeof *a);
     a->config = *config;
     mr_account_recents_init(&a->recents, config->recent_max);
+    a->own.pauses = &a->pauses;
     return a;
 }
 
@@ -272,6 +274,11 @@ void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at)
     l->is_present = false;
 }
 
+void mr_account_pause(struct mr_account *a, uint32_t lane, mr_time from, mr_time until)
+{
+    mr_account_pauses_add(&a->pauses, lane, from, until);
+}
+
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 static struct job *job_of(const struct mr_account *a, uint32_t number)
@@ -302,7 +309,7 @@ void mr_account_job(
         .over_before = MR_NEVER,
         .number = number,
         .client = client,
-        .chain = {.at = MR_NEVER},
+        .chain = {.pauses = &a->pauses, .at = MR_NEVER},
         .last = MR_ACCOUNT_NONE};
 }
 
@@ -339,7 +346,7 @@ static void chain_make(struct mr_account *a, struct job *j)
 static void path_tell(struct mr_account *a, const struct job *j)
 {
     const struct mr_account_recent *last = last_of(a, j);
-    struct mr_account_chain c = {0};
+    struct mr_account_chain c = {.pauses = &a->pauses};
     chain_begin(&c, j, last, 0);
     if (last) mr_account_chain_critical(&c, &a->recents, last, &j->times);
     a->config.path(a->config.ctx, c.segments, c.count);
@@ -374,11 +381,17 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     mr_duration output = MR_MIN(t->output_ns, wall - input);
     mr_duration late = MR_MIN(t->late_ns, wall - input - output);
     mr_duration cpu = MR_MIN(t->cpu_ns, wall - input - output - late);
+    mr_duration blocked = wall - input - output - late - cpu;
+    /* a paused thread uses no processor: the pause is a part of what is left */
+    mr_duration paused =
+        a->pauses.count ? mr_account_pauses_ns(&a->pauses, t->lane, t->started, t->finished) : 0;
+    paused = MR_MIN(paused, blocked);
     const struct {
         mr_duration ns;
         enum mr_account_class class;
     } parts[] = {{input, MR_ACCOUNT_INPUT}, {cpu, MR_ACCOUNT_COMPUTE}, {late, MR_ACCOUNT_PREEMPTED},
-        {wall - input - output - late - cpu, MR_ACCOUNT_BLOCKED}, {output, MR_ACCOUNT_OUTPUT}};
+        {paused, MR_ACCOUNT_STOPPED}, {blocked - paused, MR_ACCOUNT_BLOCKED},
+        {output, MR_ACCOUNT_OUTPUT}};
     mr_time at = t->started;
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
         mr_time from = MR_MAX(at, settled);
@@ -469,6 +482,7 @@ void mr_account_close(struct mr_account **ap)
     }
     mr_account_chain_fini(&a->own);
     mr_account_recents_fini(&a->recents);
+    mr_account_pauses_fini(&a->pauses);
     mr_release(a->lanes);
     mr_release(a->jobs);
     mr_release(a->place);

@@ -74,6 +74,10 @@ void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time
  * gone before the account begins has no part in it, unless it exists again later. */
 void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
 
+/* The process of the slot's worker did not run between the two times, or the scheduler's process if
+ * `lane` is MR_ACCOUNT_NONE. Comes before the attempts that were accounted after the pause. */
+void mr_account_pause(struct mr_account *a, uint32_t lane, mr_time from, mr_time until);
+
 /* A job was submitted; jobs come in the order of `submitted`. `client`: number of the client. If an
  * earlier job has the same client, the time without jobs before this job is the client's
  * (MR_ACCOUNT_CLIENT). `accepted`: when Redis had the job's record; 0: not known. */

@@ -16,11 +16,9 @@ void mr_account_chain_fini(struct mr_account_chain *c)
     *c = (struct mr_account_chain){.at = MR_NEVER};
 }
 
-void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
+static void segment_add(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
     const struct mr_account_recent *of)
 {
-    from = MR_MAX(from, c->lower);
-    if (from >= c->at) return;
     if (c->count == c->room) {
         uint32_t more = MR_MAX(64u, c->room * 2);
         c->segments =
@@ -36,6 +34,20 @@ void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_acc
         .class = (uint8_t) class};
     if (of && class == MR_ACCOUNT_DEPENDENCY) s->late_permille = of->late_permille;
     c->at = from;
+}
+
+void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
+    const struct mr_account_recent *of)
+{
+    from = MR_MAX(from, c->lower);
+    while (from < c->at) {
+        mr_time begin = from;
+        enum mr_account_class is = class;
+        if (c->pauses && c->pauses->count)
+            is = mr_account_pauses_class(
+                c->pauses, of ? of->lane : MR_ACCOUNT_NONE, class, &begin, c->at);
+        segment_add(c, begin, is, of);
+    }
 }
 
 /* Returns that input of task `x` whose value came last. NULL: the task waited for no input, or the

@@ -3,7 +3,7 @@
  * the submission of the job. Each piece of the path is a segment with its class. */
 #pragma once
 
-#include "account/class.h"
+#include "account/pause.h"
 #include "account/recent.h"
 
 struct mr_account_segment {
@@ -17,6 +17,7 @@ struct mr_account_segment {
 };
 
 struct mr_account_chain {
+    const struct mr_account_pauses *pauses; /* NULL: no process was paused */
     struct mr_account_segment
         *segments; /* the latest first; each ends where the one before begins */
     uint32_t count, room;

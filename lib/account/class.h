@@ -27,7 +27,7 @@ enum mr_account_class {
     MR_ACCOUNT_JOURNAL,    /* the job waits until Redis has its record */
     MR_ACCOUNT_RESTRICTED, /* no worker that may run the task has what the task asks for */
     MR_ACCOUNT_START_UP,   /* the worker's process starts */
-    MR_ACCOUNT_STOPPED,    /* the worker was lost, stopped or drained */
+    MR_ACCOUNT_STOPPED,    /* the worker was lost, paused or drained */
     MR_ACCOUNT_UNKNOWN,    /* the trace lacks the times that would tell */
     MR_ACCOUNT_CLASSES,
 };

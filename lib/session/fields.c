@@ -303,6 +303,8 @@ static const struct mr_ws_field up_fields[] = {
     ONE(BOOL, 10, leaving, leaving),
     ONE(U64, 11, received_first, received_first),
     COLUMN(64, 12, received_ns, received_ns, received_count, LEADS),
+    ONE(U64, 13, paused_from_ns, paused_from_ns),
+    ONE(U64, 14, paused_until_ns, paused_until_ns),
 };
 const struct mr_ws_type mr_ws_up_type = TYPE("WorkerMessage", mr_ws_up, up_fields);
 /* clang-format on */

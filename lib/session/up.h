@@ -137,6 +137,8 @@ struct mr_ws_up {                     /* WorkerMessage */
     const mr_time *received_ns; /* when messages with tasks came, by the worker's clock */
     uint32_t received_count;
     uint64_t received_first; /* number of the first of these messages */
+    /* the process was paused between these two times of the worker's clock; 0: it was not */
+    mr_time paused_from_ns, paused_until_ns;
     bool leaving;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/clock.h"
 #include "host/os/log.h"
 #include "host/thread.h"
 
@@ -19,9 +20,11 @@
 struct mr_signals {
     int signal_fd;
     int stop_fd;
-    pthread_mutex_t lock; /* protects the two members below */
+    pthread_mutex_t lock; /* protects the four members below */
     void (*on_signal)(void *ctx, int number);
     void *ctx;
+    void (*on_continue)(void *ctx, mr_time at); /* NULL: nobody asks */
+    void *continue_ctx;
     struct mr_thread *thread;
 };
 
@@ -32,6 +35,7 @@ static sigset_t ours(void)
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGCONT);
     return set;
 }
 
@@ -61,6 +65,15 @@ static void tell(struct mr_signals *s, int number)
     on_signal(ctx, number);
 }
 
+static void continued(struct mr_signals *s, mr_time at)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    void (*on_continue)(void *ctx, mr_time at) = s->on_continue;
+    void *ctx = s->continue_ctx;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (on_continue) on_continue(ctx, at);
+}
+
 static void run(void *arg)
 {
     struct mr_signals *s = arg;
@@ -72,7 +85,10 @@ static void run(void *arg)
         if (fds[1].revents) return;
         struct signalfd_siginfo info;
         if (read(s->signal_fd, &info, sizeof info) != (ssize_t)sizeof info) continue;
-        tell(s, (int)info.ssi_signo);
+        if (info.ssi_signo == SIGCONT)
+            continued(s, mr_clock_now());
+        else
+            tell(s, (int)info.ssi_signo);
     }
 }
 
@@ -100,6 +116,15 @@ void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int numbe
     (void)pthread_mutex_lock(&s->lock);
     s->on_signal = on_signal;
     s->ctx = ctx;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void mr_signal_on_continue(
+    struct mr_signals *s, void (*on_continue)(void *ctx, mr_time at), void *ctx)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->on_continue = on_continue;
+    s->continue_ctx = ctx;
     (void)pthread_mutex_unlock(&s->lock);
 }
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "host/inbox.h"
+#include "host/pulse.h"
 #include "rpc/client.h"
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"
@@ -49,14 +50,15 @@ struct mr_scheduler_options {
 };
 
 enum mr_shell_message_kind {
-    MR_SHELL_PARSED,  /* a parser thread's result; p: struct mr_parser_result */
-    MR_SHELL_TRACE,   /* the trace reader's answer; p: struct mr_trace_answer */
-    MR_SHELL_ACKED,   /* Redis has acknowledged the journal up to sequence number n */
-    MR_SHELL_AWAY,    /* the connection to Redis broke */
-    MR_SHELL_BACK,    /* the connection to Redis is open again */
-    MR_SHELL_REWIND,  /* Redis came back with an older journal */
-    MR_SHELL_REFUSED, /* another scheduler owns the journal; n: that scheduler's epoch */
-    MR_SHELL_SIGNAL,  /* n: the signal's number */
+    MR_SHELL_PARSED,    /* a parser thread's result; p: struct mr_parser_result */
+    MR_SHELL_TRACE,     /* the trace reader's answer; p: struct mr_trace_answer */
+    MR_SHELL_ACKED,     /* Redis has acknowledged the journal up to sequence number n */
+    MR_SHELL_AWAY,      /* the connection to Redis broke */
+    MR_SHELL_BACK,      /* the connection to Redis is open again */
+    MR_SHELL_REWIND,    /* Redis came back with an older journal */
+    MR_SHELL_REFUSED,   /* another scheduler owns the journal; n: that scheduler's epoch */
+    MR_SHELL_SIGNAL,    /* n: the signal's number */
+    MR_SHELL_CONTINUED, /* n: time when the process went on after a pause */
 };
 
 struct mr_shell_message { /* a message from another thread to the core thread */
@@ -76,6 +78,7 @@ struct mr_shell {
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_inbox *inbox;
+    struct mr_pulse pulse; /* marked at each turn */
     /* memory of one request and its answer; the next request clears it */
     struct mr_pb_arena scratch;
     char cluster_id[33];

@@ -79,7 +79,8 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
     switch (e->kind) {
     case MR_TRACE_EVENT_BEGAN:
     case MR_TRACE_EVENT_JOINED:
-    case MR_TRACE_EVENT_GONE: worker_event(p, e); break;
+    case MR_TRACE_EVENT_GONE:
+    case MR_TRACE_EVENT_PAUSED: worker_event(p, e); break;
     case MR_TRACE_EVENT_ACCEPTED:
         j = mr_cluster_past_job(p, e->job);
         if (j->submitted) break;

@@ -6,7 +6,7 @@
 #include "store/meta/trace/events.h"
 #include "store/meta/trace/reader.h"
 
-struct mr_past_worker_event { /* BEGAN, JOINED or GONE */
+struct mr_past_worker_event { /* BEGAN, JOINED, GONE or PAUSED */
     enum mr_trace_event_kind kind;
     uint32_t worker; /* number of the name in `workers` */
     uint32_t slots;

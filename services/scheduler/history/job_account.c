@@ -183,8 +183,17 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
             if (r->workers[i].is_present) r->workers[i].doubted = e->at;
         return;
     }
+    if (e->kind == MR_TRACE_EVENT_PAUSED && !e->incarnation) {
+        mr_account_pause(r->account, MR_ACCOUNT_NONE, e->since, e->at);
+        return;
+    }
     struct worker *w = worker_of(r, e->worker);
     bool is_same = w->is_present && w->incarnation == e->incarnation;
+    if (e->kind == MR_TRACE_EVENT_PAUSED) {
+        for (uint32_t i = 0; is_same && i < w->slots; i++)
+            mr_account_pause(r->account, w->lanes[i], e->since, e->at);
+        return;
+    }
     w->is_known = true;
     if (e->kind == MR_TRACE_EVENT_GONE) {
         if (is_same) worker_goes(r, w, e->at);

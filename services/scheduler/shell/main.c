@@ -102,6 +102,11 @@ static void on_signal(void *ctx, int number)
         ctx, (struct mr_shell_message){.kind = MR_SHELL_SIGNAL, .n = (uint64_t)number});
 }
 
+static void on_continue(void *ctx, mr_time at)
+{
+    (void)mr_shell_push(ctx, (struct mr_shell_message){.kind = MR_SHELL_CONTINUED, .n = at});
+}
+
 int main(int argc, char **argv)
 {
     struct config config = {0};
@@ -150,6 +155,7 @@ int main(int argc, char **argv)
         return 1;
     }
     mr_signal_hand(signals, on_signal, sh);
+    mr_signal_on_continue(signals, on_continue, sh);
     int code = mr_shell_run(sh);
     mr_signal_close(&signals);
     mr_shell_close(&sh);

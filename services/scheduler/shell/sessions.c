@@ -11,6 +11,7 @@
 #include "host/os/log.h"
 #include "services/scheduler/base/catalogue.h"
 #include "services/scheduler/shell/session.h"
+#include "services/scheduler/telemetry/trace.h"
 #include "services/scheduler/shell/session_send.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/telemetry/logs.h"
@@ -150,6 +151,8 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         return;
     }
     if (!x->has_joined) return;
+    if (m->paused_until_ns)
+        mr_trace_worker_paused(x->sh, x->slot, m->paused_from_ns, m->paused_until_ns);
     mr_receipts_received(&x->receipts, m->received_first, m->received_ns, m->received_count,
         mr_sched_clock_offset(x->sh->core, x->slot));
     if (m->logs_count || m->completed.failures_count) mr_logs_message(x->sh, x->slot, m);

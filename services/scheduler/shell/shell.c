@@ -119,6 +119,16 @@ static void parsed(struct mr_shell *sh, struct mr_parser_result *done)
     }
 }
 
+/* Reports the pause of this process that ended before `until`. */
+static void paused(struct mr_shell *sh, mr_time until)
+{
+    mr_time from = 0;
+    mr_pulse_narrow(&sh->pulse, &from, &until);
+    if (!from) return;
+    mr_log(MR_WARN, "scheduler.paused", "for_ms=%" PRIu64, (until - from) / MR_MS);
+    mr_trace_paused(sh, from, until);
+}
+
 static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
     switch (m->kind) {
@@ -132,6 +142,7 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
         mr_log(MR_INFO, "scheduler.stopping", "signal=%" PRIu64, m->n);
         sh->is_stopping = true;
         break;
+    case MR_SHELL_CONTINUED: paused(sh, m->n); break;
     case MR_SHELL_ACKED:
     case MR_SHELL_AWAY:
     case MR_SHELL_BACK:
@@ -149,6 +160,7 @@ static void turn(struct mr_shell *sh, mr_time until)
     deadline = MR_MIN(deadline, mr_submit_deadline(sh));
     deadline = MR_MIN(deadline, until);
     mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
+    mr_pulse_mark(&sh->pulse, mr_clock_now());
     size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
     for (size_t i = 0; i < n; i++)
         on_message(sh, &batch[i]);

@@ -297,6 +297,27 @@ void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnati
     event_add(sh, &e, name);
 }
 
+void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until)
+{
+    uint64_t wall = mr_clock_wall() - mr_clock_now();
+    const struct mr_trace_event e = {
+        .kind = MR_TRACE_EVENT_PAUSED, .since = from + wall, .at = until + wall};
+    event_add(sh, &e, MR_STR(""));
+}
+
+void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr_time until)
+{
+    struct mr_sched_worker_info info;
+    if (!mr_sched_worker(sh->core, slot, &info)) return;
+    uint64_t wall =
+        mr_clock_wall() - mr_clock_now() + (uint64_t)mr_sched_clock_offset(sh->core, slot);
+    const struct mr_trace_event e = {.kind = MR_TRACE_EVENT_PAUSED,
+        .since = from + wall,
+        .at = until + wall,
+        .incarnation = info.incarnation};
+    event_add(sh, &e, info.name);
+}
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask)

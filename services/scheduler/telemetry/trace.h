@@ -24,6 +24,10 @@ void mr_trace_job_accepted(struct mr_shell *sh, mr_job_id job, struct mr_str cli
  * its process began, by the worker's clock; 0: not known. */
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began);
 void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnation);
+/* Called when a worker tells of a pause of its process. The times are of the worker's clock. */
+void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr_time until);
+/* Called after a pause of the scheduler's process. */
+void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 

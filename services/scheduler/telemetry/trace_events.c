@@ -93,7 +93,8 @@ static void table_fini(struct table *t)
 static void remember(struct mr_trace_events *t, const struct mr_trace_event *e)
 {
     switch (e->kind) {
-    case MR_TRACE_EVENT_BEGAN: break;
+    case MR_TRACE_EVENT_BEGAN:
+    case MR_TRACE_EVENT_PAUSED: break;
     case MR_TRACE_EVENT_JOINED: table_add(&t->workers, e); break;
     case MR_TRACE_EVENT_GONE: table_remove(&t->workers, e->incarnation); break;
     case MR_TRACE_EVENT_ACCEPTED: table_add(&t->jobs, e); break;

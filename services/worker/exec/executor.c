@@ -304,6 +304,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_executor_inputs_release(x);
     if (x->env->crash_record) mr_crash_record_end(x->env->crash_record, x->slot);
     mr_time end = mr_clock_now();
+    mr_pulse_mark(&x->pulse, end);
     if (!runs) return end;
     item->result.duration_ns = end - now;
     mr_duration cpu = cpu_of(x, now, end);
@@ -511,6 +512,11 @@ bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_str
         if (bytes <= SMALL_BYTES && !is_small_pack(item->inputs[i].pack)) return false;
     }
     return bytes <= SMALL_BYTES && is_small_pack(item->args);
+}
+
+const struct mr_pulse *mr_executor_pulse(const struct mr_executor *x)
+{
+    return &x->pulse;
 }
 
 void mr_executor_stop(struct mr_executor **executor)

@@ -6,6 +6,7 @@
 
 #include "host/strand_cursor.h"
 #include "host/flag.h"
+#include "host/pulse.h"
 #include "host/tail.h"
 #include "host/wake_counter.h"
 #include "ops/registry/registry.h"
@@ -73,6 +74,8 @@ void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
 bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
 /* Waits until the executor has run all strands that it was given, and frees the executor. */
 void mr_executor_stop(struct mr_executor **x);
+/* Returns the times at which the executor was alive. Any thread may read them. */
+const struct mr_pulse *mr_executor_pulse(const struct mr_executor *x);
 
 /* Called on any thread. Appends to `out` what the running task has written since the last call.
  * `tag`: job, index and attempt of the task. `lost`: bytes before this output that were dropped.

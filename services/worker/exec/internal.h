@@ -44,6 +44,7 @@ struct mr_executor {
     /* sum of the times of items since that reading; each was too short for a reading of its own */
     mr_duration cpu_short;
 
+    struct mr_pulse pulse; /* marked at the end of each item */
     int late_fd;           /* descriptor of mr_clock_delay_open; -1: none */
     mr_duration late_seen; /* delay that was last read from late_fd */
 

@@ -214,6 +214,11 @@ static void on_signal(void *ctx, int number)
     mr_worker_shell_signal(ctx);
 }
 
+static void on_continue(void *ctx, mr_time at)
+{
+    mr_worker_shell_continued(ctx, at);
+}
+
 static int run(const struct config *c, struct mr_worker_options *o, struct mr_signals *signals,
     struct mr_error *e)
 {
@@ -221,6 +226,7 @@ static int run(const struct config *c, struct mr_worker_options *o, struct mr_si
     int err = mr_worker_shell_open(o, &sh, e);
     if (err) return err;
     mr_signal_hand(signals, on_signal, sh);
+    mr_signal_on_continue(signals, on_continue, sh);
     int code = mr_worker_shell_run(sh);
     mr_log(MR_INFO, "worker.end", "name=%s code=%d", c->name, code);
     /* An operator may never return, so the process exits without waiting for its executors. It has

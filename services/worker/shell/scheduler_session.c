@@ -93,6 +93,9 @@ void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
     } else {
         m.logs = sh->logs;
         m.logs_count = sh->logs_count;
+        m.paused_from_ns = sh->paused_from;
+        m.paused_until_ns = sh->paused_until;
+        sh->paused_from = sh->paused_until = 0;
     }
     mr_ws_encode_up(&m, &sh->wire);
     if (!m.reg) logs_clear(sh);

@@ -75,6 +75,12 @@ void mr_worker_shell_signal(struct mr_worker_shell *sh)
     (void)mr_inbox_push(sh->inbox, &item);
 }
 
+void mr_worker_shell_continued(struct mr_worker_shell *sh, mr_time at)
+{
+    struct mr_item item = {.kind = MR_ITEM_CONTINUED, .at = at};
+    (void)mr_inbox_push(sh->inbox, &item);
+}
+
 static int store_open(
     struct mr_worker_shell *sh, const struct mr_worker_options *o, struct mr_error *e)
 {
@@ -368,6 +374,21 @@ bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh)
     return !sh->runs_count;
 }
 
+/* Determines when the pause began that ended before `until`. The next message tells the scheduler.
+ */
+static void paused(struct mr_worker_shell *sh, mr_time until)
+{
+    mr_time from = 0;
+    mr_pulse_narrow(&sh->pulse, &from, &until);
+    for (uint32_t i = 0; i < sh->identity.slots; i++)
+        if (sh->executors[i]) mr_pulse_narrow(mr_executor_pulse(sh->executors[i]), &from, &until);
+    if (!from) return;
+    mr_log(MR_WARN, "worker.paused", "name=%s for_ms=%" PRIu64, sh->identity.name,
+        (until - from) / MR_MS);
+    sh->paused_from = from;
+    sh->paused_until = until;
+}
+
 void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_DRAIN};
@@ -388,6 +409,7 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         ev.fetched.err = item->fetched.err;
         ev.fetched.why = mr_str(item->fetched.why);
         break;
+    case MR_ITEM_CONTINUED: paused(sh, item->at); return;
     case MR_ITEM_SIGNAL:
         if (sh->signals++) {
             sh->end_at = sh->now;
@@ -449,6 +471,7 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         size_t n =
             mr_inbox_wait(sh->inbox, mr_worker_shell_sleep_deadline(sh, deadline), batch, BATCH);
         sh->now = MR_MAX(sh->now, mr_clock_now());
+        mr_pulse_mark(&sh->pulse, sh->now);
         for (size_t i = 0; i < n; i++)
             mr_worker_shell_take(sh, &batch[i]);
         watch(sh);

@@ -12,8 +12,7 @@
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"
 #include "services/worker/core/core.h"
-#include "services/worker/exec/executor.h"
-#include "services/worker/exec/prefetch.h"
+#include "services/worker/shell/item.h"
 #include "train/service/service.h"
 #include "services/worker/shell/identity.h"
 #include "store/arena/client_limit.h"
@@ -25,14 +24,6 @@
 #define MR_WORKER_EXIT_LETHAL 75
 /* the object store is gone: the supervisor starts the worker again */
 #define MR_WORKER_EXIT_STORE 76
-
-enum mr_item_kind { MR_ITEM_REPORT, MR_ITEM_FETCHED, MR_ITEM_SIGNAL, MR_ITEM_LOGGED };
-
-struct mr_item { /* a message in the network thread's inbox */
-    enum mr_item_kind kind;
-    struct mr_run_report report;
-    struct mr_fetched fetched;
-};
 
 struct mr_worker_options {
     const char *scheduler;
@@ -66,6 +57,9 @@ struct mr_worker_shell {
     struct mr_worker_identity identity;
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
+    struct mr_pulse pulse; /* marked at each turn */
+    /* the last pause of the process that the scheduler was not told of; 0: none */
+    mr_time paused_from, paused_until;
     struct mr_store *store;
     struct mr_crash_record *crash_record;
     struct mr_suspect suspects_found[MR_SLOTS_MAX];
@@ -140,5 +134,7 @@ void mr_worker_shell_close(struct mr_worker_shell **sh);
 /* Called on any thread. The first call ends the worker when its running tasks have ended, or after
  * 30 s. A second call ends the worker at once. */
 void mr_worker_shell_signal(struct mr_worker_shell *sh);
+/* Called on any thread when the process goes on after a pause. */
+void mr_worker_shell_continued(struct mr_worker_shell *sh, mr_time at);
 /* Handles an item of the inbox. */
 void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item);

@@ -19,6 +19,7 @@ enum mr_trace_event_kind {
     MR_TRACE_EVENT_GONE,     /* a worker was lost or has left */
     MR_TRACE_EVENT_ACCEPTED, /* the journal has a job's record */
     MR_TRACE_EVENT_OVER,     /* the journal has the record of a job's end */
+    MR_TRACE_EVENT_PAUSED,   /* a worker's process was paused, or the scheduler's */
 };
 
 /* Times are ns since 1970. */
@@ -26,13 +27,13 @@ struct mr_trace_event {
     enum mr_trace_event_kind kind;
     uint64_t at;
     /* JOINED: when the worker's process began. ACCEPTED: when the job was submitted. OVER: when the
-     * job ended. */
+     * job ended. PAUSED: when the pause began. */
     uint64_t since;
-    uint64_t incarnation; /* of the worker: JOINED, GONE */
+    uint64_t incarnation; /* of the worker: JOINED, GONE; PAUSED: 0 is the scheduler */
     mr_job_id job;        /* ACCEPTED, OVER */
     uint32_t slots;       /* JOINED */
-    /* JOINED, GONE: the worker's name. ACCEPTED: the client that submitted the job. Lent by the
-     * block. */
+    /* JOINED, GONE, PAUSED: the worker's name. ACCEPTED: the client that submitted the job. Lent by
+     * the block. */
     struct mr_str name;
 };
 

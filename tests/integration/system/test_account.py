@@ -162,26 +162,53 @@ class Causes(Case):
 
     def test_a_client_that_sleeps_between_iterations(self):
         def run(pause):
-            for _ in range(10):
+            for i in range(10):
+                time.sleep(pause if i else 0)
                 self.assertEqual(self.c.run(naps(10, 0.01))["state"], "JOB_DONE")
-                time.sleep(pause)
         run(0)
         plain = self.window(lambda: run(0))
         self.lost(plain, self.window(lambda: run(0.2)), "client")
 
     def test_a_resource_that_only_one_worker_has(self):
         """Each worker has one lamp. Tasks that need it run one at a time on each worker."""
-        plain = self.account(self.done(self.c, naps(20, 0.02)))
+        plain = self.account(self.done(self.c, naps(60, 0.02)))
         lamps = [w["name"] for w in self.c.workers()][:1]
-        graph = naps(20, 0.02, resources={"lamp": 1}, workers=lamps)
+        graph = naps(60, 0.02, resources={"lamp": 1}, workers=lamps)
         self.lost(plain, self.account(self.done(self.c, graph)), "restricted")
+
+    def paused(self, pid, seconds):
+        """Stops a process for some time, in the background; returns the timer."""
+        os.kill(pid, signal.SIGSTOP)
+        timer = threading.Timer(seconds, lambda: os.kill(pid, signal.SIGCONT))
+        timer.start()
+        return timer
+
+    def pausing(self, pid, graph, seconds):
+        """The account of a job during which a process is stopped, after half of its tasks."""
+        job = self.c.submit(graph)
+        wait_for("half of the tasks", lambda: int(self.c.job(job)["counts"]["done"]) >= len(graph["tasks"]) // 2)
+        self.paused(pid, seconds).join()
+        self.assertEqual(self.c.wait(job)["state"], "JOB_DONE")
+        return self.account(self.profile(self.c, job))
+
+    def test_a_worker_that_is_stopped(self):
+        graph = naps(400, 0.01)  # the other worker has tasks until the pause is over
+        plain = self.account(self.done(self.c, graph))
+        self.lost(plain, self.pausing(self.c.pids("mr-worker")[0], graph, 1.5), "stopped")
+
+    def test_a_scheduler_that_is_stopped(self):
+        """Two chains of tasks: each task needs the value that the other worker has made."""
+        tasks = {f"n0-{k}": {"op": "sleep", "args": [0.01, k]} for k in range(2)}
+        for i in range(1, 60):
+            for k in range(2):
+                tasks[f"n{i}-{k}"] = {"op": "sleep", "args": [0.01, ref(f"n{i - 1}-{1 - k}")]}
+        graph = {"tasks": tasks, "targets": list(tasks), "fuse": False}
+        plain = self.account(self.done(self.c, graph))
+        self.lost(plain, self.pausing(self.c.pids("mr-scheduler")[0], graph, 1.5), "decide")
 
     def test_redis_that_stops_while_a_job_is_submitted(self):
         plain = self.account(self.done(self.c, naps(10, 0.01)))
-        redis = self.c.pids("redis-server")[0]
-        os.kill(redis, signal.SIGSTOP)
-        timer = threading.Timer(1.5, lambda: os.kill(redis, signal.SIGCONT))
-        timer.start()
+        timer = self.paused(self.c.pids("redis-server")[0], 1.5)
         try:
             planted = self.account(self.done(self.c, naps(10, 0.01)))
         finally:

@@ -155,6 +155,71 @@ static void the_run_time_is_divided_by_what_the_worker_measured(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_BLOCKED), 250);
 }
 
+/* The worker of slot 0 is paused for 300 ms while its task waits for a lock. Slot 1 waits for that
+ * task. */
+static void a_paused_worker_is_stopped_and_so_is_who_waits_for_it(void **state)
+{
+    (void)state;
+    begin_slots(2);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    mr_account_pause(at.a, 0, MS(201), MS(501));
+    struct mr_account_task t = ran(0, 0, 1, 701);
+    t.cpu_ns = MS(250);
+    give(t);
+    needs(1, 0);
+    give(ran(1, 1, 701, 1001));
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
+    end(2);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 550);
+    assert_int_equal(ms_of(MR_ACCOUNT_BLOCKED), 150);
+    assert_int_equal(ms_of(MR_ACCOUNT_STOPPED), 600);
+    assert_int_equal(ms_of(MR_ACCOUNT_DEPENDENCY), 400);
+    assert_int_equal(ms_of(MR_ACCOUNT_IMBALANCE), 300); /* slot 0 waits for the second task */
+}
+
+/* The scheduler is paused from 301 to 801 ms. A completion waits that long, and the next task is
+ * sent 100 ms later. */
+static void a_paused_scheduler_decides_late(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    mr_account_pause(at.a, MR_ACCOUNT_NONE, MS(301), MS(801));
+    struct mr_account_task t = ran(0, 0, 1, 301);
+    t.accounted = MS(801);
+    give(t);
+    t = ran(1, 0, 901, 1001);
+    t.ready = MS(1);
+    give(t);
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 400);
+    assert_int_equal(ms_of(MR_ACCOUNT_DECIDE), 600);
+}
+
+/* A paused worker receives a task late and reports the one before late. */
+static void messages_of_a_paused_worker_wait(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    mr_account_pause(at.a, 0, MS(101), MS(301));
+    mr_account_pause(at.a, 0, MS(401), MS(601));
+    struct mr_account_task t = ran(0, 0, 1, 101);
+    t.accounted = MS(351);
+    give(t);
+    t = ran(1, 0, 351, 1001);
+    t.ready = MS(1);
+    t.received = t.started = MS(651);
+    t.cpu_ns = MS(350);
+    give(t);
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_STOPPED), 400);
+    assert_int_equal(ms_of(MR_ACCOUNT_SEND), 100);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 450);
+}
+
 /* Clients learn of the end of a job when Redis has the record of it. */
 static void the_end_of_a_job_waits_for_the_journal(void **state)
 {
@@ -594,6 +659,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_run_time_is_divided_by_what_the_worker_measured),
         cmocka_unit_test(the_end_of_a_job_waits_for_the_journal),
+        cmocka_unit_test(a_paused_worker_is_stopped_and_so_is_who_waits_for_it),
+        cmocka_unit_test(a_paused_scheduler_decides_late),
+        cmocka_unit_test(messages_of_a_paused_worker_wait),
         cmocka_unit_test(measured_times_longer_than_the_run_are_cut),
         cmocka_unit_test(each_step_of_a_task_has_its_class),
         cmocka_unit_test(a_task_that_was_held_back_names_the_reason),

@@ -200,6 +200,8 @@ static struct mr_ws_up up_full(struct mr_ws_register *r)
         .missing_count = 1,
         .received_ns = times,
         .received_count = 2,
+        .paused_from_ns = 3,
+        .paused_until_ns = BIG,
         .received_first = 3,
         .logs = logs,
         .logs_count = 1,
