@@ -1,7 +1,8 @@
 /* test.record(value, seconds=0, bytes=0) lets a test count how often each task starts. It appends a
  * line "job index attempt" to the file that MILLRACE_RECORD named when the worker started, waits
  * `seconds`, and returns `value`. If `bytes` is not 0, it returns that many bytes instead, each of
- * which is the low byte of `value`. */
+ * which is the low byte of `value`. Loading the plug-in takes MILLRACE_TEST_LOAD_MS milliseconds.
+ */
 #include "ops/op.h"
 
 #include <fcntl.h>
@@ -9,6 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+__attribute__((constructor)) static void load(void)
+{
+    const char *ms = getenv("MILLRACE_TEST_LOAD_MS");
+    if (ms) (void)usleep((useconds_t)(strtoul(ms, NULL, 10) * 1000));
+}
 
 static void record(const struct mr_op_call *call)
 {

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -214,6 +213,17 @@ class Causes(Case):
         finally:
             timer.join()
         self.lost(plain, planted, "journal")
+
+
+class Processes(Case):
+    def test_a_plugin_that_takes_a_second_to_load(self):
+        def start_up(milliseconds):
+            begun = time.time_ns()
+            with Cluster("--workers", "2", "--plugin", os.environ["MILLRACE_TEST_PLUGIN"],
+                         env={"MILLRACE_TEST_LOAD_MS": str(milliseconds)}) as c:
+                p = c.get(f"/v1/account?from_ns={begun}&until_ns={time.time_ns()}")
+                return int(p["classes"]["start_up"]) / 1e9
+        self.assertGreaterEqual(start_up(1000) - start_up(0), 0.9 * 2 * 1.0)
 
 
 if __name__ == "__main__":
