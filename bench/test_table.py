@@ -65,7 +65,6 @@ class Table(unittest.TestCase):
         r = report(empty={"millrace": cell(200_000.0, "tasks/s"), "dask-debian": cell(1000.0, "tasks/s"), "ray": cell(4001.0, "tasks/s")})
         self.assertEqual([good for _, good in table.verdicts(r)], [True, True, False])
 
-    # Issue 11, 12a.
     def test_one_task_has_a_bound_of_its_own_beside_any_peer(self):
         for us, good in ((250.0, True), (250.1, False)):
             r = report(latency={"millrace": cell(us, "us"), "dask-debian": cell(1e6, "us"), "ray": cell(1e6, "us")})

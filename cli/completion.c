@@ -178,7 +178,8 @@ static void read_line(struct line *l)
     }
 }
 
-/* Offers ids of the cluster. Offers nothing if the cluster does not answer. */
+/* Offers the ids that the cluster lists at `path`. Offers nothing if the cluster does not
+ * answer. */
 static void offer_rows(
     const struct line *l, const char *path, const char *rows, const char *field, const char *about)
 {

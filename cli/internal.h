@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /* clang-format off */
-/* Calls X(name, summary) for each command: `mr_command_name` runs the command, `mr_name_spec` has
- * its flags. Help and completion list the commands in this order. */
+/* Calls X(name, summary) for each command. For example, mr_command_up runs the command `up`, and
+ * mr_up_spec has its flags. Help and completion list the commands in this order. */
 #define MR_COMMANDS(X) \
     X(up, "start a whole cluster on this machine") \
     X(run, "run a job file and fetch its targets") \

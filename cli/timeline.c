@@ -1,5 +1,6 @@
 /* `millrace timeline`: when each task of a job waited and ran. The data comes from the cluster or,
- * with --offline, from Redis and the scheduler's files beneath --dir. The format is the same. */
+ * with --offline, from Redis and the scheduler's files beneath --dir. The output has the same
+ * format in both cases. */
 #include "base/alloc.h"
 #include "cli/internal.h"
 #include "cli/client/paths.h"

@@ -81,8 +81,8 @@ struct mr_op_services {
     int (*return_float)(struct mr_op_call *call, double v);
     int (*return_text)(struct mr_op_call *call, struct mr_str text);
 
-    /* Records the error text, after the operator's name, and returns `code`. The task fails when
-     * `run` returns this code. */
+    /* Records the error text with the operator's name in front, and returns `code`. The task fails
+     * when `run` returns this code. */
     int (*fail)(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
     /* True: the task has been cancelled. Long work calls this every few milliseconds. */
     bool (*is_cancelled)(struct mr_op_call *call);

@@ -26,8 +26,9 @@ static void count(void *ctx, const struct mr_account_piece *p)
     mr_account_sum(&c->sums, p);
 }
 
-/* Divides the time of `slots` slots. Task i runs on slot `lane`; with an input, it starts GAP after
- * the end of the task before it. */
+/* Divides the time of `slots` slots into classes, and prints how long this takes. Without inputs,
+ * the tasks run back to back on all slots. With inputs, each task starts GAP after the end of the
+ * task before it. All these tasks run on slot 0, or with `moves` each one on the next slot. */
 static void run(const char *name, uint32_t tasks, uint32_t slots, bool has_input, bool moves)
 {
     struct counted c = {0};

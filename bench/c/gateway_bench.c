@@ -1,5 +1,6 @@
-/* Measures the gateway. A service that answers at once and mr-gateway are child processes. Clients
- * send small requests on keep-alive connections over loopback, then one download and one upload.
+/* Measures the gateway. mr-gateway and a service behind it, which answers at once, are child
+ * processes. Clients send small requests on keep-alive connections over loopback, then one download
+ * and one upload.
  *     gateway_bench PATH/mr-gateway [seconds of each part] */
 #include "base/alloc.h"
 #include "base/assert.h"

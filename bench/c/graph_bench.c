@@ -181,8 +181,9 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
     mr_buf_fini(&bytes);
 }
 
-/* Measures instances of a template with a parameter among the arguments of every task. With
- * `is_read`, the parameter is also a key, so that each instance is parsed from the text. */
+/* Measures how fast graphs are made from a template. The template's parameter is an argument of
+ * every task. With `is_read`, the parameter is also the key of one more task. Then each graph is
+ * built from the parsed JSON, because the template's cache cannot serve it. */
 static void bench_template(uint32_t n, unsigned rounds, bool is_read)
 {
     struct mr_buf text, bytes;
@@ -199,7 +200,7 @@ static void bench_template(uint32_t n, unsigned rounds, bool is_read)
     must(mr_json_template_new(mr_buf_str(&text), &t, &e), &e);
     double *made = mr_alloc_array(rounds, sizeof *made);
     double *packed = mr_alloc_array(rounds, sizeof *packed);
-    /* The first two instances are parsed, to fill the cache. */
+    /* The first two graphs are built from the parsed JSON, which fills the cache. */
     for (unsigned r = 0; r < rounds + 2; r++) {
         char given[64];
         struct mr_graph *g = NULL;

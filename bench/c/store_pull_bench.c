@@ -1,9 +1,10 @@
 /* Measures how fast objects move between stores, with the real program in processes of its own:
  *     store_pull_bench MR-OBJECTSTORE [json]
- * Each round moves 256 MiB into warm memory in every way, one after the other, so that other load
- * of the machine slows all rows: plain TCP; our gRPC alone, which copies each message to its
- * place and does nothing else; a pull with checksums over TCP and over a UNIX socket; and a pull of
- * an object whose checksums are known. Prints medians of 5 with min and max. */
+ * Each round moves 256 MiB into warm memory in five ways, one after the other. So other load of the
+ * machine slows all five ways. The first way is plain TCP. The second is our gRPC alone, which
+ * copies each message to its place and does nothing else. The other three are pulls: over TCP, over
+ * TCP again when the checksums are known, and over a UNIX socket. Prints medians of 5 rounds with
+ * min and max. */
 #include "bench/c/store_nodes.h"
 #include "rpc/client.h"
 #include "rpc/loop.h"

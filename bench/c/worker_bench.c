@@ -80,8 +80,8 @@ static void connect(struct bench *b)
     step(b, &ev);
 }
 
-/* Assigns the tasks first to first + n - 1. In a chain, each task uses up the value of the task
- * before it. */
+/* Assigns `n` tasks, of which the first has the index `first`. In a chain, each task uses up the
+ * value of the task before it. */
 static void assign(struct bench *b, uint32_t first, uint32_t n, bool chain)
 {
     static uint32_t index[BATCH], attempt[BATCH], op[BATCH], args_bytes[BATCH], order[BATCH];

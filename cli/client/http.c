@@ -19,7 +19,7 @@ struct exchange {
     struct mr_http_reply *reply;
     FILE *file;
     struct curl_slist *headers;
-    struct mr_error refused; /* the error of on_data */
+    struct mr_error refused; /* the error of the callback request->on_data */
     char why[CURL_ERROR_SIZE];
 };
 

@@ -23,8 +23,8 @@ struct mr_http_request {
     /* A file whose content is sent in pieces, instead of `body`; NULL: none. */
     const char *body_path;
     mr_duration timeout_ns; /* 0: none */
-    /* Receives the body of a 2xx answer in pieces. NULL: the body goes to `reply`. An error ends
-     * the request. */
+    /* Receives the body of a 2xx answer in pieces. If on_data returns an error, the request ends.
+     * NULL: the body goes to `reply`. */
     int (*on_data)(void *ctx, const char *p, size_t n);
     void *ctx;
 };

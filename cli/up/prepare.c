@@ -81,7 +81,7 @@ static int make_dirs(struct mr_up *u, struct mr_error *e)
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/node-%" PRIu64, u->dir, i);
         err = mr_file_make_dirs(path, 0700, e);
     }
-    /* The directory may have existed already, with another mode. */
+    /* u->run may have existed already, with another mode. */
     if (!err && chmod(u->run, 0700))
         return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
     return err;
@@ -207,7 +207,8 @@ int mr_up_prepare(struct mr_up *u, struct mr_error *e)
     struct mr_machine machine;
     mr_machine_read(&machine);
     if (!c->workers) c->workers = machine.cpus;
-    /* The object stores have the same bound, so greet() prints the memory that they take. */
+    /* An object store limits its memory to mr_machine_share, too. c->memory is never above that
+     * limit, so greet() prints the memory that each store takes. */
     uint64_t most = mr_machine_share(&machine, UINT64_MAX) / c->nodes;
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 2 / c->nodes, most);
     int err = prepare_paths(u, e);

@@ -1,5 +1,5 @@
-/* The progress of a job that is being followed and, when no task has ended for some seconds, what
- * the job waits for. Reads the gateway's answers and sends no requests. */
+/* The progress of a job that is being followed and, when no task has ended for a second, what the
+ * job waits for. Reads the gateway's answers and sends no requests. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,7 +19,8 @@ struct mr_progress {
 void mr_progress_init(struct mr_progress *p, mr_time now);
 /* Takes over the newest state of the job. */
 void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now);
-/* True: no task has ended for a second, so the caller should request what the job waits for. */
+/* True: no task has ended for a second, so the caller should ask the gateway what the job waits
+ * for. */
 bool mr_progress_is_idle(const struct mr_progress *p, mr_time now);
 
 /* Appends one line of at most `columns` columns, such as "running [#####.....] 47/48 tasks, 1

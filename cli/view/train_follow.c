@@ -124,7 +124,8 @@ static void on_score(void *ctx, const char *type, struct mr_str data)
     yyjson_doc_free(doc);
 }
 
-/* Handles bytes of a stream. Heartbeats count, too, because they show that the gateway is there. */
+/* Handles bytes of a stream. Heartbeats set `heard`, too, because they show that the gateway is
+ * there. */
 static int on_bytes(void *ctx, const char *p, size_t n)
 {
     struct side *s = ctx;

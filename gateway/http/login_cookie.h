@@ -27,8 +27,9 @@ struct mr_cookie_place {
 void mr_cookie_write(const struct mr_cookie_place *place, struct mr_str token, uint32_t age_s,
     char out[MR_COOKIE_TEXT_MAX]);
 
-/* Appends the token that a Cookie header carries (p NULL: no header). False: the cookie is absent
- * or malformed. The first of several cookies with this name counts. */
+/* Appends the token of the cookie to `out`. `header`: the value of the header Cookie; empty: the
+ * request has no such header. If several cookies have the name, the first counts. False: the cookie
+ * is absent or malformed. */
 bool mr_cookie_find(const struct mr_cookie_place *place, struct mr_str header, struct mr_buf *out);
 
 /* Reads {"token": "…", "max_age_s": 3600}. Both members may be absent, and the whole body, too.

@@ -173,7 +173,7 @@ void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct m
     mr_protowire_varint(wire, v);
 }
 
-/* Reads a text as one decimal number. MR_EINVAL: the whole text is no such number. */
+/* Reads a text that is one decimal number. MR_EINVAL: the text is anything else, or too long. */
 static int parse_number(struct mr_str text, struct mr_number *out)
 {
     char copy[NUMBER_BYTES_MAX + 1];

@@ -28,7 +28,7 @@ enum MHD_Result mr_answer_queue(
      * connection is closed. */
     if (mr_flag_is_set(&r->http->quiescing) || r->refused)
         (void)MHD_add_response_header(m, "Connection", "close");
-    if (r->answer_kind != MR_ANSWER_FILE) /* static.c sets this header itself */
+    if (r->answer_kind != MR_ANSWER_FILE) /* static.c sets Cache-Control itself */
         (void)MHD_add_response_header(
             m, "Cache-Control", r->may_be_kept ? "private, no-cache" : "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);

@@ -154,7 +154,8 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e);
 void mr_request_move(struct mr_request *r, enum mr_request_phase to);
 /* Takes the next MESSAGE, HEARTBEAT or END from r->x->replies. False: there is none now. */
 bool mr_request_next(struct mr_request *r, struct mr_reply *reply);
-void mr_request_use(struct mr_request *r);   /* posts a CREDIT for the reply */
+/* Posts a CREDIT to the bridge: a MESSAGE or HEARTBEAT was used, so the bridge may send another. */
+void mr_request_use(struct mr_request *r);
 void mr_request_sleep(struct mr_request *r); /* suspends the connection until a reply comes */
 
 /* answer.c */

@@ -63,10 +63,9 @@ static void read_type(struct mr_str message, struct first *f)
 static void read_first(const struct mr_request *r, struct first *f)
 {
     struct mr_str message = mr_rpc_message_str(r->raw_message);
-    struct mr_str part =
-        /* Stays empty if the query asks for some bytes only: this field of the message describes
-         * the whole value, which is not the answer then. */
-        mr_str_of("", 0);
+    /* The BodyPart of the message describes the whole value. If the query asks for some bytes only
+     * (is_piece), the whole value is not the answer, and `part` stays empty. */
+    struct mr_str part = mr_str_of("", 0);
     if (!r->is_piece) part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
     struct mr_str object = bytes_field(part, PART_OBJECT);
     read_type(message, f);

@@ -146,8 +146,8 @@ static enum mr_account_class no_job_class(const struct mr_account *a, uint32_t n
     return MR_ACCOUNT_NO_WORK;
 }
 
-/* Divides a gap, from its end to its beginning. At each moment the job counts that was submitted
- * last among those that were active. */
+/* Divides a gap, from its end to its beginning. Of the jobs that were active at a moment, the one
+ * that was submitted last determines the class of that moment. */
 static void gap_divide(struct mr_account *a, uint32_t lane, mr_time from, mr_time to)
 {
     while (to > from) {
@@ -212,7 +212,8 @@ static void gaps_settle(struct mr_account *a)
     }
 }
 
-/* Returns the earliest time that some lane still has to explain. */
+/* Returns the earliest time that is not divided yet: the start of a gap, or the time up to which a
+ * present lane is settled. MR_NEVER: there are no gaps and no present lanes. */
 static mr_time needed_from(const struct mr_account *a)
 {
     mr_time t = MR_NEVER;

@@ -2,11 +2,12 @@
  * each moment of each slot is passed to the sink exactly once, so the classes add up to the time of
  * all slots.
  *
- * The time in which a task ran is divided by the times that its worker measured. The time in which
- * a slot was idle is divided by the task that ended the idleness: by when that task was ready,
- * sent, received, had its inputs, and started, and by what its last input waited for (chain.h).
- * Before the job of that task was submitted, the slot waited for what the job waited for that was
- * submitted last and was not over. Without any such job there was no work.
+ * The times that a worker measured divide the time in which a task ran. The task that ended the
+ * idleness of a slot divides the idle time: when it was ready, sent, received, had its inputs, and
+ * started, and what its last input waited for (chain.h). At a moment before that task's job was
+ * submitted, other jobs decide. Of the jobs that were not over, take the one that was submitted
+ * last: the slot waited for what that job waited for. If all jobs were over, there was no work, or
+ * the next client had not yet submitted its job.
  *
  * The caller reports attempts in the order in which the scheduler accounted them. An input then
  * comes before the tasks that need it. Memory is bounded by the number of slots, of jobs, and of
@@ -70,8 +71,9 @@ void mr_account_close(struct mr_account **a);
 /* A slot begins to exist, or exists again. Its process began at `began`; the slot takes tasks from
  * `joined` on. */
 void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time joined);
-/* The slot's worker was lost or has left. Follows the attempts that ended before. A slot that was
- * gone before the account begins has no part in it, unless it exists again later. */
+/* The slot's worker was lost or has left. To be called after mr_account_task for all attempts that
+ * ended on this slot before `at`. A slot that was gone before the account begins has no part in it,
+ * unless it exists again later. */
 void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
 
 /* The process of the slot's worker did not run between the two times, or the scheduler's process if
@@ -83,8 +85,9 @@ void mr_account_pause(struct mr_account *a, uint32_t lane, mr_time from, mr_time
  * (MR_ACCOUNT_CLIENT). `accepted`: when Redis had the job's record; 0: not known. */
 void mr_account_job(
     struct mr_account *a, uint32_t job, uint32_t client, mr_time submitted, mr_time accepted);
-/* The job is over. Follows its attempts. `told`: when clients could know it, because Redis had the
- * record of the end; at least `at`. Until then the job waits for the journal. */
+/* The job is over. To be called after mr_account_task for all attempts of the job. `told`: when
+ * clients could know it, because Redis had the record of the end; at least `at`. Between `at` and
+ * `told` the job waits for the journal. */
 void mr_account_job_over(struct mr_account *a, uint32_t job, mr_time at, mr_time told);
 
 void mr_account_task(struct mr_account *a, const struct mr_account_task *task);

@@ -18,8 +18,8 @@ struct mr_account_segment {
 
 struct mr_account_chain {
     const struct mr_account_pauses *pauses; /* NULL: no process was paused */
-    struct mr_account_segment
-        *segments; /* the latest first; each ends where the one before begins */
+    /* from the latest segment to the earliest; segments[i + 1] ends when segments[i] begins */
+    struct mr_account_segment *segments;
     uint32_t count, room;
     mr_time at;    /* the segments reach down to this time; MR_NEVER: there are none */
     mr_time lower; /* no segment begins before this time */

@@ -11,7 +11,7 @@ enum mr_account_class {
 
     /* The slot runs no task, because … */
     MR_ACCOUNT_NO_WORK, /* no client has submitted any work */
-    /* the client whose job comes next has not submitted it yet, after its last job had ended */
+    /* every job is over, and the next job comes from a client that had submitted one before */
     MR_ACCOUNT_CLIENT,
     MR_ACCOUNT_DEPENDENCY, /* the next task needs the result of a task that runs */
     /* the slot's own tasks are done, and the next task needs a task of the same operator that runs

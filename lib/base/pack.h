@@ -73,9 +73,10 @@ int mr_pack_next(struct mr_pack_reader *r, struct mr_pack_item *out);
 int mr_pack_skip(struct mr_pack_reader *r, struct mr_str *out);
 
 /* Checks that the bytes are exactly one well-formed item: texts are UTF-8, keys of maps are texts,
- * the nesting is at most MR_DEPTH_MAX, extensions have the three types above and their lengths.
- * Input slots must be below `inputs_max`; 0: no input slot is allowed. MR_ELIMIT: the nesting is
- * too deep. MR_EFORMAT: any other rule is broken. */
+ * and the nesting is at most MR_DEPTH_MAX. Each extension has one of the three types above. An
+ * input slot has 4 bytes and an object id 16. The bytes of a value are not checked. Input slots
+ * must be below `inputs_max`; 0: no input slot is allowed. MR_ELIMIT: the nesting is too deep.
+ * MR_EFORMAT: any other rule is broken. */
 int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e);
 
 void mr_pack_nil(struct mr_buf *b);

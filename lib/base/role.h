@@ -1,7 +1,7 @@
 /* Roles of callers, in ascending order: each role may also call all methods of the roles before it.
- * The exception is a service whose secret is only for its own kind of service: it may call only the
- * methods that list this kind (rpc/util/auth.h). The role that a method needs is in a table
- * generated from the protobuf files (proto/methods.h). */
+ * There is one exception: a cluster may have a separate secret for each kind of service. A service
+ * that presents such a secret may call only the methods that list its kind (rpc/util/auth.h). The
+ * role that a method needs is in a table generated from the protobuf files (proto/methods.h). */
 #pragma once
 
 #include "base/str.h"

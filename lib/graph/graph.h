@@ -130,9 +130,9 @@ bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node);
 mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node); /* kind OBJECT only */
 struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* kinds NAME and ALIAS */
 
-/* mr_graph_set_hash sets the hash of a NAME or an ALIAS, which at first is a hash of the text, to
- * the hash of the definition that the caller has found. mr_graph_rehash then recomputes the hashes
- * of all tasks. */
+/* mr_graph_set_hash sets the hash of a node that is not a task. The hash of a NAME is at first a
+ * hash of its text; the scheduler sets it to the id of the named object. mr_graph_rehash then
+ * recomputes the hashes of all tasks. */
 void mr_graph_set_hash(struct mr_graph *g, uint32_t node, mr_graph_hash hash);
 void mr_graph_rehash(struct mr_graph *g);
 /* True: the job's tasks are compared with those of other jobs by their hashes. Otherwise the graph

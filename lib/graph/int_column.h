@@ -1,5 +1,5 @@
-/* A column of numbers in the compact form of a section in columns.h: every number has as many bytes
- * as the largest number needs. */
+/* A column of numbers, and its compact form in a section of a graph's bytes (columns.h). In the
+ * compact form every number has as many bytes as the largest number needs. */
 #pragma once
 
 #include "base/str.h"

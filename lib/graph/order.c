@@ -125,7 +125,8 @@ struct spot {
 struct plan {
     const struct mr_order_graph *g;
     const uint32_t *topo;
-    /* By node, and one more for the end of the last node's dependents. */
+    /* One spot for each node, and one more: its `dependent_at` is the end of the last node's
+     * dependents. */
     struct spot *at;
     uint32_t *kids;       /* the inputs of each node, in the order in which they are made */
     uint32_t *dependents; /* the dependents of the kept nodes, in CSR form */

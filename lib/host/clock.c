@@ -40,7 +40,7 @@ mr_duration mr_clock_process_cpu(void)
 /* At MR_NEVER, the thread sleeps for ever. */
 static void sleep_until(mr_time t)
 {
-    /* 2^62 ns are 146 years of uptime, which fit into time_t on every machine */
+    /* 2^62 ns are 146 years, longer than any uptime; the seconds fit into a time_t of 64 bits */
     const mr_time far = (mr_time)1 << 62;
     mr_time until = MR_MIN(t, far);
     struct timespec at = {(time_t)(until / MR_SECOND), (long)(until % MR_SECOND)};

@@ -146,7 +146,8 @@ void mr_rpc_call_pump(
     struct mr_rpc_call *call); /* asks gRPC for the next message, if the state allows it */
 void mr_rpc_call_batch(
     struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count, enum mr_rpc_batch batch);
-/* Marks a batch as returned, and returns the call of its tag. */
+/* To be called when gRPC has finished `batch` and delivers `tag`. Removes the batch from
+ * call->batches. Returns the call to which the tag belongs. */
 struct mr_rpc_call *mr_rpc_call_returned(struct mr_rpc_tag *tag, enum mr_rpc_batch batch);
 void mr_rpc_call_drop_queue(struct mr_rpc_call *call);
 /* Passes call->received to on_message. Afterwards the caller moves the call's state on from

@@ -55,7 +55,8 @@ void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side);
 
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* on any thread: ends a waiting mr_rpc_loop_run */
 
-/* Returns a waiter for mr_inbox_set_waiter, with which mr_inbox_wait runs this loop. */
+/* Returns a waiter for an inbox (mr_inbox_set_waiter). With this waiter, mr_inbox_wait runs this
+ * loop. */
 struct mr_waiter mr_rpc_loop_waiter(struct mr_rpc_loop *loop);
 
 /* Calls run(ctx) in every turn, after the callbacks and before queued sends leave. A loop has one

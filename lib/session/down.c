@@ -3,8 +3,8 @@
 
 #include "base/limits.h"
 
-/* Checks the rows and that each run has a job. A worker finds values by their job, and job 0 is no
- * job. */
+/* Checks that the runs (consecutive rows of one job, struct mr_ws_run) cover exactly the rows, and
+ * that each run has a job. A worker finds values by their job, and job 0 is no job. */
 static int refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e)
 {
     for (uint32_t i = 0; i < r->runs_count; i++)

@@ -18,7 +18,7 @@ struct mr_ws_registered {
     uint64_t scheduler;   /* incarnation of the scheduler */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
-    mr_time time_ns; /* a time of the scheduler's clock */
+    mr_time time_ns; /* present time of the scheduler's clock */
     struct mr_str cluster_id;
     struct mr_ws_refs adopt;
     struct mr_ws_refs keep;

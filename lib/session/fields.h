@@ -51,7 +51,7 @@ struct mr_ws_field {
     uint16_t number;
     uint8_t kind; /* enum mr_ws_kind */
     uint8_t rule; /* enum mr_ws_rule */
-    /* Offsets of members in the struct. */
+    /* Offsets of members in the C struct that has the values of the fields. */
     uint16_t at;
     uint16_t count;
     uint16_t one;
@@ -64,7 +64,7 @@ struct mr_ws_type {
     const char *name;                 /* name of the message in session.proto */
     const struct mr_ws_field *fields; /* ascending by number */
     uint16_t fields_count;
-    uint16_t bytes; /* size of the struct */
+    uint16_t bytes; /* size of the C struct that has the values of the fields */
 };
 
 extern const struct mr_ws_type mr_ws_down_type; /* SchedulerMessage: struct mr_ws_down */

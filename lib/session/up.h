@@ -110,7 +110,7 @@ struct mr_ws_register {
     uint64_t incarnation; /* incarnation of the worker; 0: the scheduler has not given one yet */
     uint32_t epoch;       /* the highest epoch that a scheduler has given to this worker */
     uint64_t scheduler;   /* incarnation of the scheduler that gave `epoch`; 0: none did */
-    mr_time time_ns;      /* a time of the worker's clock */
+    mr_time time_ns;      /* present time of the worker's clock */
     struct mr_ws_completed holding;
     struct mr_ws_refs queued;
 };

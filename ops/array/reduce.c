@@ -146,7 +146,8 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
 /* Working memory for the columns of one outer index. */
 struct moments {
     double *shift;
-    struct mr_moments block; /* at first `mean` and `m2` of the block hold sums and squares */
+    /* In add_block, `mean` first holds sums of x - shift, and `m2` holds sums of (x - shift)^2. */
+    struct mr_moments block;
     struct mr_moments all;
 };
 

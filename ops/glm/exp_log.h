@@ -20,7 +20,8 @@ static inline double mr_glm_exp(double x)
     x = x > MR_GLM_EXP_MAX ? MR_GLM_EXP_MAX : x;
     double t = x * 1.4426950408889634 + shift;
     uint64_t n;
-    memcpy(&n, &t, sizeof n); /* n lies in the low bits */
+    /* The low bits of t are the integer n of 2^n. The shift by 52 below drops the other bits. */
+    memcpy(&n, &t, sizeof n);
     t -= shift;
     /* ln 2 is split in two parts, so that t times the first part is exact. */
     double r = x - t * 0x1.62e42fefa3800p-1;

@@ -14,9 +14,9 @@
 /* Passes of coordinate descent before a linear system is solved. */
 #define SWEEPS 25
 #define TURNS 20 /* the two methods alternate at most this many times */
-/* Linear systems that one call solves at most; with few columns, SYSTEMS_WORK allows more. */
+/* For n coefficients, one call solves at most SYSTEMS + SYSTEMS_WORK / n^3 linear systems, rounded
+ * up, and never more than SYSTEMS + 1000. SYSTEMS_WORK / n^3 systems take about a second. */
 #define SYSTEMS 20
-/* Work on linear systems in one call, about a second: the sum of n^3 over the systems. */
 #define SYSTEMS_WORK 1e10
 #define RIDGE_MIN 1e-12 /* the smallest ridge that is added to M, relative to a diagonal of 1 */
 /* A coordinate whose relative change is smaller has converged. */

@@ -154,7 +154,7 @@ struct pass { /* a pass over a chunk, in blocks */
     uint32_t blocks;
     unsigned char *work; /* working memory of each thread (lane) that computes blocks */
     size_t work_bytes;
-    double *sums; /* the sums of each block: loss, wrong, gradient, Hessian */
+    double *sums; /* for each block the members of struct mr_glm_sums, one after another */
     /* Sizes in doubles: of a gradient; of a Hessian, or 0 if none is wanted; and of the sums of one
      * block, rounded up to whole cache lines. */
     size_t gradient, hessian, stride;

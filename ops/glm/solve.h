@@ -12,16 +12,16 @@ bool mr_glm_is_local(const struct mr_glm *g);
  * scaling w up improves the loss without end, and no finite minimum exists (Albert and Anderson
  * 1984). */
 bool mr_glm_is_separated(const struct mr_glm *g);
-/* Returns 0 if X w + b, without offsets, is known to put each row of the chunk in the right class,
- * else 1. If rows have offsets, the result is 0 if `counted`, the number of rows in the wrong class
- * (mr_glm_sums.wrong), is 0. Otherwise the result is 0 if `loss` is less than one row in the wrong
- * class costs: at least its weight times log 2. */
+/* Returns 0 if X w + b, without offsets, is known to classify each row of weight above 0 correctly,
+ * else 1. If rows have offsets, `counted` decides: the number of rows in the wrong class
+ * (mr_glm_sums.wrong). If rows have no offsets, `loss` decides: a single row in the wrong class
+ * costs at least the smallest weight times log 2. */
 double mr_glm_wrong(
     const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted);
 
 /* Changes `g` to the state after an evaluation at `trial`. Overwrites `p`. `room` has
- * mr_glm_step_numbers doubles. MR_EINVAL: the chunk numbers of ADMM are wrong. MR_ERANGE: loss or
- * gradient at the starting point is not finite. */
+ * mr_glm_step_numbers doubles. MR_EINVAL: under ADMM, `p` does not have each of the chunks 0 …
+ * g->chunks - 1 exactly once. MR_ERANGE: a number of the first evaluation is not finite. */
 size_t mr_glm_step_numbers(const struct mr_glm *g);
 int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e);
 

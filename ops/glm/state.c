@@ -149,6 +149,7 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
         last[j] = (last[j] - g->center[j] * last[p]) / g->scale[j];
     if (g->h->intercept != 0) return;
     memset(last, 0, p * sizeof *last);
-    /* Sets a pivot of 1, so that with the gradient of 0 the intercept stays where it is. */
+    /* The fit has no intercept. The gradient of the intercept is 0, and its row of the Hessian
+     * becomes 0 … 0 1. So Newton's step does not change the intercept. */
     last[p] = 1;
 }

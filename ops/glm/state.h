@@ -14,7 +14,7 @@
 #include "ops/glm/kernel.h"
 
 #define MR_GLM_COLUMNS_MAX 65536u
-/* Columns for solvers that keep a matrix of columns × columns. */
+/* Limit of the columns of x for solvers that keep a matrix of columns × columns. */
 #define MR_GLM_SQUARE_COLUMNS_MAX 1024u
 #define MR_GLM_CHUNKS_MAX 16384u
 /* The objective after a step of gd or proximal must be below the largest of this many recent

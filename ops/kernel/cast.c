@@ -7,7 +7,8 @@
 #include <immintrin.h>
 #endif
 
-/* Converts x to the integer type T, clamped to the range; NaN becomes 0. */
+/* Converts x, the element to cast, to the integer type T. A value outside the range of T is clamped
+ * to this range. NaN becomes 0. */
 #define HOLD(T, low, high)                                                                         \
     __extension__({                                                                                \
         double v_ = (double)x;                                                                     \
@@ -23,7 +24,8 @@
 #define hold_uint32_t UINT32_MAX
 #define hold_uint64_t UINT64_MAX
 
-/* Defines the kernels from T to every dtype. INTEGER converts x to an integer. */
+/* Defines the kernels that cast T to every dtype. In each kernel, the variable x is the element to
+ * cast. The macro INTEGER converts x to an integer type. */
 #define FROM(name, T, INTEGER, AS_F32, AS_F64, AS_F16, IS_TRUE)                                    \
     MR_UNARY_KERNEL(name##_to_bool, T, unsigned char, IS_TRUE)                                     \
     MR_UNARY_KERNEL(name##_to_i8, T, int8_t, INTEGER(int8_t, -0x1p7, 0x1p7))                       \

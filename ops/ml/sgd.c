@@ -60,7 +60,7 @@ struct state {
     double intercept;
     double mean_intercept;
     double eta;
-    double t0;      /* offset of the rate "optimal" */
+    double t0;      /* the learning rate "optimal" is 1 / (alpha (t0 + t - 1)) */
     double t;       /* number of the step, from 1 */
     double penalty; /* L1: the penalty that each weight should have received so far */
     double l1_ratio;

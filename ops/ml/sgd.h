@@ -3,7 +3,8 @@
  *
  *   - An L2 penalty multiplies a scalar that is kept apart from the weights, before each step.
  *   - An L1 penalty is the cumulative penalty of Tsuruoka, Tsujii and Ananiadou (2009).
- *   - The rate "optimal" is 1 / (alpha (t0 + t)), with t0 by Bottou's heuristic.
+ *   - The learning rate "optimal" is 1 / (alpha (t0 + t - 1)) in step t, from 1. Bottou's heuristic
+ *     gives t0.
  *   - An epoch makes progress if its mean loss is below the best one by at least tol.
  *
  * Works on rows and weights in memory of the caller. */

@@ -257,7 +257,7 @@ static int return_model(
     return err ? call->does->fail(call, err, "%s", why.text) : MR_OK;
 }
 
-/* Makes a model of a text in JSON, or of a dict. */
+/* Makes a model from its description, which is a text in JSON or a dict. */
 static int description(
     struct mr_op_call *call, const struct mr_arg *a, struct mr_buf *json, struct mr_nn_model **m)
 {

@@ -1,6 +1,6 @@
-/* The directory of a node's objects in shared memory, and the pages in which readers announce their
- * pins. The object store writes the directory, on one thread. Readers are other processes and take
- * no lock. */
+/* The directory in shared memory, which lists a node's objects, and the pages in which readers
+ * announce their pins. The object store writes the directory, on one thread. Readers are other
+ * processes and take no lock. */
 #pragma once
 
 #include "base/err.h"

@@ -109,8 +109,8 @@ int mr_store_open_socket(
  * loops that cannot poll mr_store_fd. To be called before the first mr_store_get_start. */
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
 
-/* The first half of mr_store_close: ends the client's thread, so that this thread calls no notify
- * function any more. Views stay mapped and may still be released. */
+/* The first half of mr_store_close: ends the client's thread. After that no notify function is
+ * called. Views stay mapped and may still be released. */
 void mr_store_stop(struct mr_store *st);
 
 /* For internal clients: do the same as mr_store_create and mr_store_seal, but under the id of an

@@ -20,7 +20,7 @@
 struct mr_directory {
     struct mr_redis *redis;
     char *names_key;
-    /* Key of a sorted set of all names with equal scores, which Redis sorts by bytes. */
+    /* Key of a sorted set of all names. All scores are equal, so Redis sorts the names by bytes. */
     char *order_key;
     char *places_key;
 };

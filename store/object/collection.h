@@ -40,8 +40,8 @@ struct mr_collection {
     unsigned ndim;
     const uint64_t *shape; /* shape of the whole; borrowed from the value */
     uint32_t count;
-    /* A packed list of count + 1 bounds of the parts of a sorted table. Empty: there are no
-     * bounds. */
+    /* A list of count + 1 bounds of the parts of a sorted table, encoded as a pack
+     * (docs/values.md). Empty: there are no bounds. */
     struct mr_str divisions;
     const struct mr_value *value;
 };

@@ -516,8 +516,8 @@ int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, stru
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* Sets `*extent` to the extent inside a pack that contains a whole extent. False: the pack contains
- * no extent. */
+/* True: the pack is a whole value (MR_PACK_EXT_VALUE), and `*extent` is set to the bytes of this
+ * value's extent. */
 static bool is_extent(struct mr_str pack, struct mr_str *extent)
 {
     struct mr_pack_reader r = mr_pack_read(pack);

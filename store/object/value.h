@@ -62,9 +62,9 @@ struct mr_value_header {
     uint64_t checksum; /* XXH3-64 of header_bytes bytes, with this field set to 0 */
 };
 
-/* A checked view of a value. All pointers point into the extent. A pack may also be without an
- * extent, as inside messages. Then `extent` is NULL, and nbytes is the size that the extent would
- * have. */
+/* A checked view of a value. All pointers point into the extent. Only a value of kind MR_VALUE_PACK
+ * may have no extent, as inside messages. Then `extent` is NULL, `data` points to the pack, and
+ * nbytes is the size that the extent would have. */
 struct mr_value {
     enum mr_value_kind kind;
     bool is_drawn;

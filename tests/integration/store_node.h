@@ -116,8 +116,8 @@ static inline struct mr_store *node_client(const struct node *n)
     return st;
 }
 
-/* Fills memory with a pattern that depends on `seed`: every word up to 32 KiB, else every 61st
- * word. */
+/* Fills memory with a pattern that depends on `seed`. Memory of at most 32 KiB: every word is
+ * written. Larger memory: only every 61st word is written. */
 static inline void fill(void *p, uint64_t bytes, uint64_t seed)
 {
     uint64_t *words = p;

@@ -1,4 +1,4 @@
-"""Issue 11, 16: Checks docker-compose.yml and the scripts of the image, as far as this is possible without Docker: every container
+"""Checks docker-compose.yml and the scripts of the image, as far as this is possible without Docker: every container
 is confined; no service mounts another's volume; dead workers leave no sockets; users need not edit a file, and
 documents need no build."""
 import functools
@@ -88,7 +88,6 @@ class Compose(unittest.TestCase):
                     self.assertTrue(held, f"{name}: {word}")
 
 
-    # Issue 11, 15.
     def test_grpc_ports_add_a_listener_with_tokens_and_no_more(self):
         """deploy/compose.grpc.yml repeats each command of docker-compose.yml, so the two must stay equal but for the
         added flags."""

@@ -1,4 +1,4 @@
-"""Issue 11, 15: Runs `buf lint` with the rules of buf.yaml: proto_buf.py FOLDER. Installs buf from npm into FOLDER, once. Without
+"""Runs `buf lint` with the rules of buf.yaml: proto_buf.py FOLDER. Installs buf from npm into FOLDER, once. Without
 npm or its registry the test is skipped with a message."""
 import os
 import pathlib

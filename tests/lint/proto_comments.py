@@ -1,4 +1,4 @@
-"""Issue 11, 15: Every message, field, enum, value, oneof, service and method of our protos has a leading comment and no trailing
+"""Every message, field, enum, value, oneof, service and method of our protos has a leading comment and no trailing
 comment, which most generators drop; and every file has a go_package: proto_comments.py DESCRIPTORS. Reads the
 descriptor set of the build. Needs no network."""
 import sys

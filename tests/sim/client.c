@@ -336,8 +336,8 @@ void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
     if (wish == WISH_FORGET && !j->final) return;
     j->was_retried |= wish == WISH_RETRY;
     if (wish == WISH_RETRY) sim_guard_retried(s, j);
-    /* A retried job may need keys of other jobs that were released, rightly, after the job had
-     * failed. */
+    /* The retried job may refer to keys of other jobs. While the job counted as failed, the
+     * scheduler may rightly have released the values of these keys. */
     s->revived += wish == WISH_RETRY;
     j->was_cancelled |= wish == WISH_CANCEL;
     /* The scheduler keeps a forgotten job if another job holds its keys. */

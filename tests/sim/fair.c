@@ -59,10 +59,10 @@ void sim_fair_sent(struct sim *s, uint64_t job)
     s->fair_sent += j->spec == s->fair_many;
 }
 
-/* True: the small job has ended. Fails if more tasks of the large job were sent before the small
- * job's task than FEW plus a quarter of the large job's tasks that were ready when the small job
- * was submitted. Jobs take turns, so fewer are sent. The time that the small job's task waits at
- * its worker does not count. */
+/* True: the small job has ended. Fails if more than s->fair_most tasks of the large job were sent
+ * before the small job's task. This limit is FEW plus a quarter of the large job's tasks that were
+ * ready when the small job was submitted. Jobs take turns, so fewer are sent. The time that the
+ * small job's task waits at its worker does not count. */
 bool sim_fair_check(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_one];

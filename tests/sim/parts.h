@@ -41,8 +41,9 @@ enum sim_event {
     EV_DOWN_END,    /* the worker sees the end of a stream; a: session; c: the worker was revoked */
     EV_CONNECT,     /* a worker opens a stream; a: process */
     EV_WAKE,        /* a worker's deadline; a: process */
-    EV_EXEC,        /* an executor acts; a: process, b: slot, c: serial of the run */
-    EV_FETCHED,     /* a fetch ends; a: process, b: value, c: serial << 32 | object */
+    EV_EXEC,        /* an executor acts; a: process; c: serial of the running item, or 0: the
+                     * executor of slot b looks for work */
+    EV_FETCHED,     /* a fetch ends; a: process, b: value, c: the fetch's serial << 32 | object */
     EV_ACK,         /* the journal acknowledges records up to number c; a: life of the scheduler */
     EV_STORES,      /* all stores send heartbeats */
     EV_PROC_START,  /* a worker's process starts; a: name */
@@ -66,7 +67,7 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_RECORD,  /* the scheduler does not read records of values from the journal */
     PLANT_UNHOLD,  /* stores are not told that a job releases an object */
     PLANT_ORPHAN,  /* stores do not offer objects whose makers died */
-    PLANT_SUSPECT, /* the tasks that ran when a worker died are reported wrong */
+    PLANT_SUSPECT, /* the report of which tasks ran when a worker died names other tasks */
     PLANT_NAME,    /* a name leads to the wrong object */
     PLANT_USES,    /* a worker is told that every value has just one use */
     PLANT_EARLY,   /* a worker is told of one use too few of a value */
@@ -87,7 +88,7 @@ enum sim_op {
     OP_LARGE,
     OP_REF,
     OP_ROLE,
-    OP_IDENTITY, /* gives the value or the count of rounds that comes out of a loop */
+    OP_IDENTITY, /* gives the result of a loop: a state, or the number of rounds that ran */
     OP_UNTIL,    /* gives 0 or 1: whether a loop ends */
     OP_LONG,
     OP_DICE,

@@ -43,7 +43,8 @@ static void refs_say(struct sim *s, const char *what, const struct mr_ws_run *ru
     }
 }
 
-/* Tells the check of I10 (guard.c) what a message sends and which values it releases. */
+/* Tells the simulation's checks which tasks a message sends. The check of invariant I10 (guard.c)
+ * also learns which values the message releases. */
 static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
 {
     for (uint32_t i = 0, run = 0, at = 0; i < m->tasks.count; i++, at++) {

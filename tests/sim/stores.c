@@ -61,7 +61,8 @@ static void doubt(struct sim *s, uint64_t store)
     }
 }
 
-/* Opens the stream of a store. Messages of its earlier stream never arrive. */
+/* Opens the stream of a store. Messages to the store that are still on their way in an earlier
+ * stream are dropped. */
 void sim_store_connect(struct sim *s, uint32_t node)
 {
     struct sim_store *x = &s->store[node];

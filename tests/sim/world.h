@@ -74,11 +74,13 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
-    /* Life that read the value back from the journal when the scheduler's cache of inline values
-     * perhaps had no room for it. */
+    /* Life in which the value was read back from the journal, but the scheduler's cache of inline
+     * values may have had no room for it. */
     uint32_t roomless_life;
-    uint32_t gone_life; /* life that read the value back although its object is gone */
-    /* life that read back a value which refers to this one, directly or not */
+    /* life in which the value was read back, but the store in its record did not have its object */
+    uint32_t gone_life;
+    /* Life in which a value that refers to its inputs was read back. The task of this row made that
+     * value, or is an ancestor of the task that made it. */
     uint32_t referred_life;
 };
 
@@ -94,7 +96,7 @@ struct sim_job { /* a job that a scheduler accepted, perhaps without an answer t
     bool was_cancelled, was_retried;
     bool may_be_gone; /* the job was forgotten, or is about to be */
     bool is_lost;     /* the job was lost when Redis came back empty or from an older copy */
-    bool is_formed;   /* all roles of the job have run at the same time */
+    bool is_formed;   /* all roles (tasks of OP_ROLE) of the job have run at the same time */
 };
 
 /* a job that a client is to submit */
@@ -133,7 +135,7 @@ struct sim {
     enum sim_plant plant;
     bool has_loops;     /* three of four jobs have loops */
     bool has_templates; /* three of four jobs are instances of templates */
-    bool has_roles;     /* some jobs have gangs of roles, which end together */
+    bool has_roles;     /* some jobs have roles: tasks of OP_ROLE that wait until all of them run */
     /* workers die in the middle of strands (lists of tasks that one executor runs) */
     bool has_tears;
     bool has_fair; /* when faults are over, a small job is submitted beside a large one */
@@ -163,7 +165,8 @@ struct sim {
     /* number of times that the scheduler did not learn in time which tasks ran when a worker
      * died */
     uint64_t guesses;
-    /* life that lost a value of the journal: there was no room for it, or its object is gone */
+    /* last life whose replay of the journal lost a value: the scheduler's cache of inline values
+     * had no room for the value, or the value's object is gone */
     uint32_t roomless_life;
 
     struct mr_arena arena;

@@ -108,7 +108,7 @@ int rig_teardown(void **state)
     return 0;
 }
 
-/* ---- what the core says ---------------------------------------------------------------------- */
+/* ---- the core's effects ---------------------------------------------------------------------- */
 
 static struct rig_row *row_new(struct rig *r)
 {

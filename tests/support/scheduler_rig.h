@@ -56,7 +56,7 @@ struct rig {
     uint32_t rows_count, rows_room;
     struct mr_buf notes; /* struct mr_sched_note: what the core told its shell since the last
                           * start */
-    struct mr_buf spans; /* struct mr_sched_span of all starts of the core */
+    struct mr_buf spans; /* struct mr_sched_span: all spans of the core, also before a restart */
     char *texts[4096];   /* texts[i]: the text of note i of `notes` */
     uint32_t notes_count;
     struct rig_worker last; /* the worker that registered last */
@@ -92,8 +92,8 @@ struct rig_spec {
     uint64_t memory, store;
 };
 
-struct rig *rig_new(void);       /* one rig at a time; rig_teardown frees it */
-struct rig *rig_new_empty(void); /* as rig_new, without the first job */
+struct rig *rig_new(void);       /* runs a first job; one rig at a time; freed by rig_teardown */
+struct rig *rig_new_empty(void); /* as rig_new, but runs no first job */
 struct rig *rig_new_with(const struct mr_sched_config *c);
 int rig_teardown(void **state);
 void rig_config(struct mr_sched_config *c); /* a config with small limits */

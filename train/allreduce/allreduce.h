@@ -3,11 +3,10 @@
  * gradients of that slice over all ranks and runs the optimizer on the slice (as ZeRO shards the
  * optimizer: Rajbhandari et al., 2020).
  *
- * Ranks of one node share one segment without copies. If any rank is on another node, all ranks
- * form a ring over gRPC, with 2 (ranks - 1) rounds a step. Both ways give the same result, bit for
- * bit.
+ * If all ranks are on one node, they share one segment without copies. Otherwise all ranks form a
+ * ring over gRPC, with 2 (ranks - 1) rounds a step. Both ways give the same result, bit for bit.
  *
- *     err = mr_reduce_open(&options, deadline, &r, e);           with all other ranks
+ *     err = mr_reduce_open(&options, deadline, &r, e);           waits for all other ranks
  *     while (…) {
  *         mr_nn_net_learn(net, loss, mr_reduce_params(r), &batch, mr_reduce_buffer(r), …);
  *         err = mr_reduce_step(r, deadline, e);
@@ -51,7 +50,7 @@ struct mr_reduce_options {
 
 struct mr_reduce_counts {
     uint64_t steps;
-    /* time waiting for other ranks; in a ring with the time for sending and adding */
+    /* time waiting for other ranks; in a ring this includes the time for sending and adding */
     uint64_t wait_ns;
     uint64_t average_ns; /* only with shared memory: time for summing the gradients of all ranks */
     uint64_t update_ns;  /* time of the optimizer on this rank's slice */

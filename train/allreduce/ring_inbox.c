@@ -1,5 +1,5 @@
-/* Hands blocks from the network thread to a rank. The inbox is bounded: a previous rank that
- * follows the order of the ring is at most two vectors ahead. */
+/* Hands blocks from the network thread to a rank. The inbox is bounded. If the previous rank sends
+ * its blocks in the order of the ring, it is at most two vectors ahead of this rank. */
 #include "train/allreduce/ring_inbox.h"
 
 #include "base/alloc.h"

@@ -20,7 +20,8 @@
 #define AHEAD 2u       /* limit of items that are taken ahead of their use */
 #define ANSWERS_MAX 64 /* limit of answers in one call */
 #define TAKE_WAIT_S 0.2
-/* limit of the wait in Take while items are held, whose acknowledgement this wait delays */
+/* limit of the wait in Take while items are held: answers for these items are sent only after the
+ * wait */
 #define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)

@@ -32,7 +32,8 @@ struct mr_row_plan {
      * nothing can be planned; then there are no ranges */
     bool is_even;
     uint32_t workers;
-    /* ranges of one worker after another; those of a worker ascend and are disjoint */
+    /* The ranges of worker 0, then those of worker 1, and so on. The ranges of each worker ascend
+     * and are disjoint. */
     struct mr_row_range *ranges;
     /* For each worker, how many ranges it and the workers before it have together. */
     uint32_t *ends;

@@ -1,4 +1,5 @@
-/* The environment of the roles in this process, which is set once when the process starts. */
+/* Keeps what all roles of trainings and all queue operators in this process share (env.h). This is
+ * set once, before any role runs. */
 #include "train/member/env.h"
 
 #include <string.h>

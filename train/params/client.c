@@ -209,7 +209,7 @@ static uint32_t serial_after(uint32_t serial)
     return serial == UINT32_MAX ? 1 : serial + 1;
 }
 
-/* Announces that the numbers from `low` on, counted from the shard's start, are final. */
+/* Announces that the gradient of the shard's trained numbers is final from index `low` on. */
 static void shm_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];

@@ -49,7 +49,7 @@ struct mr_params_options {
 };
 
 struct mr_params_view {
-    const float *params; /* all `count` numbers; lent until release, the next pull or close */
+    const float *params; /* the whole model; lent until release, the next pull or close */
     uint64_t version;    /* the lowest of the shards' versions */
     uint32_t restore_epoch;
 };
@@ -75,8 +75,8 @@ int mr_params_pull(struct mr_params *p, uint64_t version_min, mr_time deadline,
 /* Releases the view, which the server may overwrite from now on. */
 void mr_params_release(struct mr_params *p);
 
-/* Sets `*out` to a buffer for all `count` gradients, whose content is undefined. Every call before
- * the push sets the same buffer. Waits while two pushes have no answer yet. */
+/* Sets `*out` to a buffer for the gradient of the whole model. The content is undefined. Every call
+ * before the push sets the same buffer. Waits while two pushes have no answer yet. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
 
 /* Announces, before the push of `step`, that the gradients `offset` … `offset + count - 1` in the
@@ -86,7 +86,8 @@ int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct 
 void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
 /* Pushes the buffer, whose gradient was computed at the last pulled view. Does not wait. `step` has
- * to grow with each push of an incarnation: servers ignore a repeated step. */
+ * to grow with each push of this role's incarnation: servers ignore a push whose step is not larger
+ * than the last one. */
 int mr_params_push(struct mr_params *p, uint64_t step, uint32_t examples, struct mr_error *e);
 
 /* Waits until the servers have answered all pushes. */

@@ -104,8 +104,9 @@ static bool take_any(struct mr_shard *s, struct mr_push *out)
     return found;
 }
 
-/* Returns MR_PUSH_LOST or MR_PUSH_REPEAT if the push is such a one, else MR_PUSH_APPLIED, which the
- * update rule may still change to MR_PUSH_STALE. Remembers the push's step and incarnation. */
+/* Returns MR_PUSH_LOST, MR_PUSH_REPEAT or MR_PUSH_APPLIED (mailbox.h says what they mean). The
+ * update rule may still change MR_PUSH_APPLIED to MR_PUSH_STALE. Remembers the worker's latest step
+ * and incarnation. */
 static enum mr_push_outcome judge(struct mr_shard *s, const struct mr_push *p)
 {
     if (p->worker >= MR_TRAIN_WORKERS_MAX) return MR_PUSH_LOST;

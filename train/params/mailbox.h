@@ -8,8 +8,9 @@
 
 enum mr_push_outcome {
     MR_PUSH_APPLIED,
-    MR_PUSH_STALE,  /* the gradient is too old for the synchronous rule */
-    MR_PUSH_LOST,   /* the gradient is of a revoked incarnation or of another restore epoch */
+    MR_PUSH_STALE, /* the gradient is too old for the synchronous rule */
+    /* the gradient is of a revoked incarnation of its worker, or of another restore epoch */
+    MR_PUSH_LOST,
     MR_PUSH_REPEAT, /* the same push came before */
 };
 

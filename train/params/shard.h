@@ -1,6 +1,6 @@
 /* One shard of a model's parameters on its server (train.ps): versions in shared memory, which
- * clients map and read. mailbox.h has the gradients that clients push, update.h the update rules; a
- * role normally uses update.h.
+ * clients map and read. mailbox.h has the gradients that clients push. train.ps calls update.h,
+ * which applies these gradients to the shard and publishes the new versions.
  *
  * The role's thread calls all functions. Publishing never waits for readers, because there are more
  * buffers than readers. A buffer takes memory only when it is first written to, so in practice two

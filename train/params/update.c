@@ -62,7 +62,9 @@ struct mr_update {
     uint32_t slots_count;
     struct mr_push *held; /* gradients of the next update */
     uint32_t held_count;
-    bool *passed; /* sync, by worker: true: it has pushed an empty gradient for `passed_version` */
+    /* only with the synchronous rule. By worker; true: the worker has pushed an empty gradient for
+     * version `passed_version` */
+    bool *passed;
     uint32_t passed_count;
     uint64_t passed_version;
     const float **grads;     /* room for pointers to HELD_MAX gradients */
@@ -351,8 +353,8 @@ static uint64_t trained_end(const struct mr_update *u)
     return MR_MIN(count, MR_MAX(u->trainable_count, first) - first);
 }
 
-/* Runs an early pass: moves the numbers for which all gradients of the next update are final.
- * False: there was not enough to move. */
+/* Runs an early pass: updates the parameters for which all gradients of the next update are final.
+ * False: no pass was run, for example because too few parameters were ready. */
 static bool run_early(struct mr_update *u)
 {
     if (!u->is_early || u->held_count >= u->aggregate) return false;

@@ -10,8 +10,9 @@
  *        and counted. With fewer live workers than `aggregate`, one gradient of each is enough. A
  *        gradient of no examples says that its worker has no gradient for this version, so the
  *        update does not wait for that worker. When the gradients of all workers are to be
- *        aggregated, the parts that are final already are applied while the workers compute the
- *        other parts (an early pass; see mr_params_ready). If the update then uses other gradients,
+ *        aggregated, there are early passes: a worker announces which numbers of its gradient are
+ *        final (mr_params_ready). An early pass applies the numbers that all workers have
+ *        announced, while the workers compute the others. If the update then uses other gradients,
  *        because a worker was lost, the early passes are done again.
  *
  *     err = mr_update_open(&options, &u, e);
@@ -54,7 +55,9 @@ struct mr_update_counts {
     uint64_t stale;
     /* number of early passes; each applies final parts of gradients that are not complete yet */
     uint64_t early;
-    uint64_t lost; /* gradients of revoked incarnations and of older epochs */
+    /* dropped gradients: of revoked incarnations of workers, or of other restore epochs
+     * (mailbox.h) */
+    uint64_t lost;
     uint64_t update_ns, wait_ns;
 };
 

@@ -1,6 +1,6 @@
-/* Reads the messages of Parameters and Collective that carry vectors. The data, usually a megabyte,
- * is not copied. Accepts what protobuf allows: fields in any order, unknown fields, missing fields.
- * Pure. */
+/* Reads those messages of the gRPC services Parameters and Collective that carry vectors. The data,
+ * usually a megabyte, is not copied. Accepts what protobuf allows: fields in any order, unknown
+ * fields, missing fields. The functions do no I/O and keep no state. */
 #pragma once
 
 #include "train/plan/limits.h"

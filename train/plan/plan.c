@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-/* limit of the number of texts in a command, an environment or a checkpoint */
+/* limit for the words of a command, the variables of an environment and the object ids of
+ * init.checkpoint */
 #define WORDS_MAX 1024
 
 static yyjson_val *at(yyjson_val *v, const char *name)

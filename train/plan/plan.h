@@ -44,8 +44,10 @@ struct mr_role_plan {
     /* argv of the foreign program that is the role, ended by NULL; NULL: the role is no such
      * program */
     char **exec;
-    char **exec_env;   /* "NAME=value" each, ended by NULL */
-    bool exec_restart; /* all programs start again when a member was replaced */
+    char **exec_env; /* "NAME=value" each, ended by NULL */
+    /* true: when any member of the session is replaced, this role's program is killed and then
+     * started again */
+    bool exec_restart;
     mr_duration lease; /* the document's limits.lease_s */
 };
 

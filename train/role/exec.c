@@ -35,7 +35,7 @@ struct foreign {
     uint32_t env_count;
     bool is_halted;   /* the role ended the program because the session stops */
     bool is_outdated; /* the program ended because a member was lost, so it starts again */
-    uint32_t started; /* generation of the session in which the program started */
+    uint32_t started; /* the session's generation when the program started */
     uint64_t team;    /* value of mr_exec_team when the program started */
     const char *dir;
 };

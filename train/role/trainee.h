@@ -10,7 +10,8 @@ struct mr_trainee {
     struct mr_nn_net *net;
     struct mr_feed *feed; /* either `feed` or `queue` is set */
     struct mr_queue_feed *queue;
-    /* number of gradients that this worker has computed, with those of its earlier attempts */
+    /* Parameter servers: number of gradients that this worker and the earlier processes of its
+     * index have computed. All-reduce: each step sets `steps` to the version of the parameters. */
     uint64_t steps;
     struct mr_nn_batch batch;
     bool has_batch;    /* `batch` has not been used yet */

@@ -28,7 +28,7 @@ struct link {
     uint64_t dropped;       /* number of dropped pushes at the last call of settle() */
     bool is_pushed;         /* sync: the gradient of the current batch was pushed */
     uint64_t passed;        /* sync: 1 + the version for which an empty gradient was pushed */
-    mr_time starving_since; /* time since which the queue gives no items; 0: it gives items */
+    mr_time starving_since; /* start of the present wait for a batch; 0: none */
 };
 
 static void counts_add(struct link *l)

@@ -13,7 +13,7 @@
 #include "train/state/init.h"
 #include "train/state/save_model.h"
 
-/* Limit of one step. It is long, because another rank may wait for items of the queue; lost ranks
+/* Limit of one step. It is long, because another rank may wait for a batch from a queue; lost ranks
  * are noticed earlier. */
 #define STEP_MAX (300 * MR_SECOND)
 /* limit of the wait for a new membership after the ring broke */
@@ -32,10 +32,10 @@ struct ring {
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
-    uint64_t updated_ns;    /* time of the optimizer, which is reported as compute time */
-    double publish_s;       /* time of the copies for the scorer and for checkpoints */
+    uint64_t updated_ns;    /* duration of the optimizer's work that compute_s already includes */
+    double publish_s;       /* duration of making copies for the scorer and for checkpoints */
     mr_time broken_at;      /* time when the ring broke; 0: the ring is whole */
-    mr_time starving_since; /* time since which the queue gives no items; 0: it gives items */
+    mr_time starving_since; /* start of the present wait for a batch; 0: none */
     bool others_learn;      /* some rank had a batch in the last step */
     bool has_halted;        /* all ranks have halted, after the same step */
     float *kept; /* rank 0: the parameters to save, which are of version `kept_version` */
@@ -208,8 +208,8 @@ static bool is_starving(struct ring *g)
     return true;
 }
 
-/* Computes the gradient of this step's batch. Without a batch the gradient is zero, and the number
- * at halt_at says whether this rank halts. */
+/* Computes the gradient of this step's batch into `grads`. Without a batch the gradient is zero.
+ * grads[halt_at(g)] is 1 if this rank halts or has no more data, else 0. */
 static int gradients(struct ring *g, float *grads, struct mr_error *e)
 {
     struct mr_trainee *t = g->t;

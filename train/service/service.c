@@ -160,8 +160,8 @@ static void pull_begin(
     p->restore_epoch = q->restore_epoch;
     p->until = mr_time_after(mr_clock_now(), (mr_duration)(q->wait_s * 1e9));
     p->bytes = mr_shard_count(p->shard) * sizeof(float);
-    /* the pull is noted before pull_try, so that a version which is published in between wakes this
-     * thread */
+    /* A version may be published just after pull_try has found none. The publication wakes this
+     * thread, because the pull is noted already. */
     mr_shard_note_waiting(p->shard, 1);
     p->is_noted = true;
     if (pull_try(p))

@@ -1,5 +1,5 @@
-/* Loads a range of the vector from checkpoints, models and random parameters: of each, the part
- * that falls into the range. */
+/* Loads a range of the model's vector of parameters from checkpoints, models and random parameters:
+ * of each, the part that falls into the range. */
 #include "train/state/init.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,8 @@ static struct overlap overlap_of(uint64_t first, uint64_t count, uint64_t from, 
     return (struct overlap){low - first, low - from, high - low};
 }
 
-/* Checks that the object fits this model and optimizer, and that it starts at number `from`. */
+/* Checks the head of an object of a checkpoint: the object must fit this model and optimizer, and
+ * begin with parameter `from` of the model. */
 static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *h, uint64_t from,
     uint64_t rows, struct mr_error *e)
 {

@@ -12,10 +12,10 @@ struct mr_role_state {
     bool has_slots; /* false: the slots are zeros */
 };
 
-/* Loads the numbers from `first` to `first + count - 1` of the model's vector. Takes them from the
- * checkpoint that the membership names. If the membership names none, loads what the document's
- * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the checkpoint has
- * them. */
+/* Loads `count` numbers of the parameter vector, from index `first` on. If the session's membership
+ * names a checkpoint, the numbers come from this checkpoint. Otherwise they are what the document's
+ * `init` says. Under all-reduce the vector has MR_RING_WORDS (checkpoint.h) more numbers than the
+ * model. These are 0, unless a checkpoint has them. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
 /* Does the same as mr_role_state_load, but with the given checkpoint instead of that of the

@@ -18,13 +18,14 @@ enum mr_transport_kind { MR_TRANSPORT_READER = 1, MR_TRANSPORT_WORKER, MR_TRANSP
 struct mr_transport_hello {
     uint32_t magic, protocol;
     uint32_t kind;
-    uint32_t index; /* index of the shard; generation of the group */
+    uint32_t index; /* index of the shard; with kind RANK: generation of the group */
     uint32_t parts; /* number of shards or ranks */
     uint32_t from;  /* index of the worker or rank that connects */
     uint32_t generation;
     uint32_t unused;
     uint64_t incarnation;
-    /* how many numbers the whole model has; with kind RANK: the rank's vector (allreduce.h) */
+    /* how many numbers the whole model has; with kind RANK: how many numbers the vector of the
+     * ranks has (mr_reduce_options.count) */
     uint64_t count;
     uint64_t version;
     char session[MR_SESSION_MAX];

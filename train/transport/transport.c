@@ -27,7 +27,7 @@
 #define HELLO_WAIT (10 * MR_SECOND) /* a client that sends no hello within this time is hung up */
 #define CONNECT_PAUSE (10 * MR_MS)
 #define DIR_KIND "millrace-share"
-#define CUT_TO 1024u /* slices start at multiples of this number */
+#define CUT_TO 1024u /* mr_transport_slice cuts a vector only at multiples of this index */
 
 struct connection {
     int fd;

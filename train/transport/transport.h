@@ -42,8 +42,8 @@ const char *mr_transport_node(void);
 /* Returns the cluster's secret; NULL: there is none. */
 const struct mr_credential *mr_transport_credential(void);
 
-/* Returns the path of this process's socket, for Join. The first call opens the socket. The text
- * lives as long as the process. */
+/* Returns the path of this process's socket, which a role tells the trainer when it joins. The
+ * first call opens the socket. The text lives as long as the process. */
 int mr_transport_socket(const char **path, struct mr_error *e);
 /* Closes the socket and ends its thread. All shards and groups must be closed. */
 void mr_transport_close(void);

@@ -111,8 +111,9 @@ static uint64_t list_size(struct mr_json_estimate *x, const yyjson_val *list)
     return x->measured_size;
 }
 
-/* Sets the size of a loop variable, and the value that the variable has in inner loops: the mean of
- * the numbers, or the first item of the list. */
+/* Sets the size of a loop variable, and the value that inner loops see. If the variable counts, the
+ * value is the mean of its numbers. If it takes the items of a list, the value is the first
+ * item. */
 static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loop, uint32_t var)
 {
     struct mr_json_binding *b = &x->j->bindings[loop->bindings_at + var];
@@ -120,7 +121,7 @@ static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loo
     if (loop->vars[var].list) {
         size = list_size(x, loop->vars[var].list) / n;
         b->value = yyjson_arr_get_first(loop->vars[var].list);
-        if (is_text(b->value)) /* a text is inserted without its head in MessagePack, one byte */
+        if (is_text(b->value)) /* inserted without its MessagePack head, counted as one byte */
             size -= MR_MIN(size, (uint64_t)1);
     } else {
         b->own.tag = YYJSON_TYPE_NUM | YYJSON_SUBTYPE_UINT;
@@ -192,7 +193,8 @@ static bool is_reference(struct mr_str key)
            mr_str_eq(key, MR_STR("name"));
 }
 
-/* Counts an object outside literals: an `each`, a value, a reference, a task, or a dict. */
+/* Counts a JSON object that is not inside a literal. The object may be a literal itself, an `each`,
+ * a reference, a task, or a dict. */
 static void object(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     struct mode plain = {mode.times, false, true};
@@ -316,8 +318,8 @@ static int entry(struct mr_json_estimate *x, yyjson_val *key, uint64_t rounds)
     yyjson_val *spec = mr_json_entry_loop(x->j, v);
     uint32_t bindings = x->j->bindings_count;
     if (spec) mode.times = open_loop(x, spec);
-    /* `all` is the number of copies by "repeat" and by "for". Arguments are counted once for all
-     * rounds of a "repeat", because these share their arguments. */
+    /* `all` is the number of tasks that "repeat" and "for" make of this entry. Arguments are
+     * counted once for all rounds of a "repeat", because these rounds share the arguments. */
     uint64_t all = times(rounds, mode.times);
     x->nodes = add(x->nodes, all);
     x->key_bytes = add(x->key_bytes, times(text_size(x, mr_json_text(key)), all));

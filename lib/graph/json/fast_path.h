@@ -22,8 +22,8 @@ void mr_json_fast_path_read(
  * slices. */
 void mr_json_fast_path_read_beside(struct mr_json_fast_path *p, const struct mr_json_piece *pieces,
     uint32_t count, void (*other)(void *ctx), void *ctx);
-/* True: the slice is not simple because no earlier task has the operator `*op`. False: the slice is
- * simple, or another reason makes it not simple. */
+/* True: the slice is not simple because the job's builder does not know the operator `*op` yet.
+ * False: the slice is simple, or another reason makes it not simple. */
 bool mr_json_fast_path_misses(const struct mr_json_fast_path *p, uint32_t slice, struct mr_str *op);
 /* Defines the nodes of a slice and sets `*taken`. `*taken` false: the slice is not simple, and
  * nothing was done. */

@@ -111,7 +111,8 @@ int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
 /* ---- task.c ---- */
 
 int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
-/* Prefetches the slots of the references in an entry's outermost arguments. */
+/* Prefetches slots of the hash table of keys into the processor's cache: those of the keys that an
+ * entry's outermost arguments refer to. */
 void mr_json_prefetch(const struct mr_json *j, yyjson_val *entry);
 /* Returns the entry's "for", or NULL. */
 yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);

@@ -26,7 +26,7 @@ struct mr_json_columns { /* the nodes of one slice */
     struct mr_buf args;
     struct mr_json_ref *refs;
     uint32_t refs_count, refs_room;
-    /* True: the slice has the operator op_text, which no earlier task has. */
+    /* True: the slice uses the operator op_text, which the job's builder does not know yet. */
     bool misses_op;
     char op_text[MR_OP_NAME_BYTES_MAX];
     size_t op_bytes;
@@ -38,12 +38,13 @@ enum mr_json_scan_result {
     MR_JSON_MISSES,  /* the slice has an operator or a key that is not known yet */
 };
 
-/* Sets `*op` to the number of the operator `name` in the job's builder, j->b. False: no earlier
- * task has the operator; its name is then in c->op_text. */
+/* Sets `*op` to the number of the operator `name` in the job's builder, j->b. False: the builder
+ * does not know the operator yet. A name that is not too long is then in c->op_text. */
 bool mr_json_columns_op(
     const struct mr_json *j, struct mr_json_columns *c, struct mr_str name, uint32_t *op);
-/* Sets `*slot` to the number of a node among the inputs of the entry whose inputs begin at `from`.
- * False: the entry has too many inputs. */
+/* Sets `*slot` to the position of `node` among the inputs of an entry, and adds `node` to them if
+ * it is missing. `from` is the index of the entry's first input in c->inputs. False: the entry has
+ * too many inputs. */
 bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t node, uint32_t *slot);
 /* Scans one slice into `c`, which has room for all entries of the slice. `has_all` has the same
  * meaning as for mr_json_fast_path_read. The job's builder, j->b, is not changed. */

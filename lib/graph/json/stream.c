@@ -31,7 +31,8 @@ enum phase {
     OFF,     /* the text is only collected; mr_json_stream_end reads the whole text */
 };
 
-struct stretch { /* a part of the text between `head` and `rest` */
+/* A part of the job's text: after the stream's `head`, and before the stream's `rest`. */
+struct stretch {
     struct mr_buf bytes;
     size_t from; /* where the part begins in `bytes`; the previous stretch has the bytes before */
 };
@@ -161,8 +162,8 @@ static void put_off(struct mr_json_stream *a, const struct mr_json_piece *piece)
     a->put_off[a->put_off_count++] = *piece;
 }
 
-/* Adds operators to the builder: those that exist, that the slices have, and that no earlier task
- * has. True: at least one was added, so the slices should be read again. */
+/* Each slice tells at most one operator that the builder does not know yet. Adds these operators to
+ * the builder if they exist. True: at least one was added, so the slices should be read again. */
 static bool brings_op(struct mr_json_stream *a, uint32_t count)
 {
     bool found = false;

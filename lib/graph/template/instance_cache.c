@@ -368,8 +368,8 @@ static bool has_equal_args(const struct mr_graph *a, const struct mr_graph *b)
 }
 
 /* Builds the graph with markers for the parameters in `is_free`. True: with the values filled in,
- * the graph equals `g`, and the result is in `*out`. False: the graphs differ, or a marker is not
- * an argument. */
+ * the graph equals `g`, and `*out` is the form. False: the graphs differ, or a marker is not an
+ * argument. */
 static bool try_form(const struct mr_instance_cache *k, const struct values *v, const bool *is_free,
     const struct packed *p, const struct mr_graph *g, size_t text_bytes,
     const struct mr_graph_catalogue *catalogue, struct form *out)
@@ -407,9 +407,9 @@ static bool try_free(
     return is_good;
 }
 
-/* Finds which parameters can be markers. True: all parameters can, and the result is in `*out`.
- * False: not all of them can. Then each parameter has been tried on its own, unless there are too
- * many trials. */
+/* Finds which parameters can be replaced by markers. True: all parameters can, and `*out` is the
+ * form with all markers. False: not all of them can. Then each parameter has been tried on its own,
+ * unless there are too many trials. */
 static bool try_all(struct mr_instance_cache *k, const struct trial *t, struct form *out)
 {
     struct form f = {0};

@@ -11,8 +11,8 @@
 
 struct mr_instance_cache;
 
-/* Returns a cache for the template with the document `root`, which is lent until
- * mr_instance_cache_free. Returns NULL if the template cannot be cached. */
+/* Returns a cache for the template whose document is `root`. NULL: the template cannot be cached.
+ * The caller keeps `root` alive until mr_instance_cache_free. */
 struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root);
 void mr_instance_cache_free(struct mr_instance_cache **k);
 size_t mr_instance_cache_bytes(const struct mr_instance_cache *k);

@@ -268,8 +268,8 @@ int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, vo
     *action = MR_CONFIG_RUN;
     MR_AUTO(mr_free_ptr) bool *given = mr_alloc_array(spec->options_count, sizeof *given);
     MR_AUTO(mr_free_ptr) bool *by_flag = mr_alloc_array(spec->options_count, sizeof *by_flag);
-    /* The error of a bad variable is reported after the command line is parsed, and only if the
-     * command line has no error and does not ask for help or the version. */
+    /* The error of a bad environment variable is reported only after the command line is parsed.
+     * An error in the command line, --help and --version take precedence. */
     int outside = MR_OK;
     struct mr_error outside_e = {0};
     for (size_t i = 0; i < spec->options_count; i++) {

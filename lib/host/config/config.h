@@ -1,6 +1,6 @@
 /* Options of a program. One table defines the flags, the environment variables, the defaults, the
  * checks and the text of --help. A flag overrides the environment, and the environment overrides
- * the default. An unknown flag is refused with the most similar known one.
+ * the default. The error for an unknown flag names the most similar known flag, if there is one.
  *
  *     struct config { const char *listen; uint64_t memory; bool verbose; struct mr_texts roots; };
  *     static const struct mr_option options[] = {

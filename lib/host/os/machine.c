@@ -1,6 +1,6 @@
-/* Reads the files of control groups, v1 and v2. In a container that sees its own group as the root,
- * the path in /proc/self/cgroup perhaps does not exist. The walk towards the root then still ends
- * at the root, which has the limits of the container. */
+/* Reads the limits of the process's control group (v1 or v2) and of all groups above this group. In
+ * a container that sees its own group as the root, the path in /proc/self/cgroup perhaps does not
+ * exist. The root always exists, and there it has the limits of the container. */
 #include "host/os/machine.h"
 
 #include "base/alloc.h"

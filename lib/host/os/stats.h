@@ -31,8 +31,8 @@ struct mr_histogram {
     double bounds[MR_HISTOGRAM_BOUNDS_MAX];
     _Atomic uint64_t buckets[MR_HISTOGRAM_BOUNDS_MAX + 1];
     _Atomic uint64_t sum_units; /* sum of the observations, in multiples of `unit` */
-    /* The value of one unit of mr_histogram_add: 1e-9 if the series is in seconds and the caller
-     * adds nanoseconds. */
+    /* mr_histogram_add counts in multiples of `unit`: 1e-9 if the series is in seconds and the
+     * caller adds nanoseconds. */
     double unit;
 };
 
@@ -45,8 +45,8 @@ struct mr_counter *mr_stats_counter(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
 struct mr_gauge *mr_stats_gauge(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
-/* Makes a histogram. `bounds` are in the unit of the series. `unit` is the value of one unit of
- * mr_histogram_add: 1e-9 if the series is in seconds and the caller adds nanoseconds. */
+/* Makes a histogram. `bounds` are in the unit of the series. mr_histogram_add counts in multiples
+ * of `unit`: 1e-9 if the series is in seconds and the caller adds nanoseconds. */
 struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, const double *bounds, uint32_t bounds_count, double unit);
 

@@ -32,8 +32,8 @@ struct mr_blocks { /* a piece of work; borrowed until mr_work_sharing_run return
 };
 
 struct mr_blocks_end {
-    /* Error of the failed block with the lowest number, which does not depend on the threads.
-     * MR_OK: no block has failed. */
+    /* Error of the failed block with the lowest number. Which block this is does not depend on the
+     * threads. MR_OK: no block has failed. */
     int err;
     uint32_t failed; /* number of the block with this error */
     /* True: is_stopped returned true, so perhaps not all blocks have run. */

@@ -36,9 +36,9 @@ struct mr_certificate_spec {
 /* Makes a CA: a new certificate and a new key (mode 0600). */
 int mr_certificate_make_ca(const char *cert_path, const char *key_path,
     const struct mr_certificate_spec *spec, struct mr_error *e);
-/* Makes a certificate for servers and clients, signed by the CA in `ca_path`. If `key_path` exists,
- * its key is kept. Then one rename replaces the certificate, so no process reads a certificate and
- * a key that do not match. */
+/* Makes a certificate for servers and clients, signed by the CA in `ca_path`. Uses the key in
+ * `key_path` if this file exists, else makes a key. With an existing key, one rename replaces the
+ * certificate, so no process reads a certificate and a key that do not match. */
 int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char *cert_path,
     const char *key_path, const struct mr_certificate_spec *spec, struct mr_error *e);
 

@@ -15,7 +15,8 @@
 struct mr_rpc_auth {
     struct mr_token_file *tokens;   /* NULL: no token file */
     struct mr_secret_file *secrets; /* NULL: no secret file */
-    /* The user of the last token. Callers of identify_caller borrow the user's name. */
+    /* The user whose token a call has shown most recently. Callers of identify_caller borrow the
+     * user's name. */
     struct mr_token_holder *user;
     enum mr_role (*role_of)(struct mr_str method);
     unsigned (*callers_of)(struct mr_str method);

@@ -11,10 +11,10 @@
  *   is an admin. With a token file, such a caller is refused.
  *
  * proto/methods.h says which role a method needs and which services call it. With neither file,
- * every caller may call every method, and the server listens only on addresses of this machine.
- * With TLS, a service must also present a certificate that the cluster's CA has signed; without it,
- * neither a secret nor a method for services is accepted. Both files are read again when they
- * change.
+ * every caller may call every method. Without a token file, the server listens only on UNIX sockets
+ * and loopback addresses. Over TLS, a service must also present a certificate that the cluster's CA
+ * has signed. A TLS caller without a certificate is refused if it presents a secret or calls a
+ * method for services. Both files are read again when they change.
  *
  * An mr_rpc_auth is used on one thread. Credentials from it may be used on any thread.
  *
@@ -66,7 +66,8 @@ struct mr_rpc_credentials {
 
 struct mr_rpc_caller {
     struct mr_identity who;
-    /* The kind of the calling service, also if it calls for a user: bits 1 << MR_SERVICE_…. */
+    /* The kinds of services that have the presented secret, as bits 1 << MR_SERVICE_…. 0: the
+     * caller presented no secret. A gateway's bit is set also if the gateway calls for a user. */
     unsigned services;
 };
 

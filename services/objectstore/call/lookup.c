@@ -1,5 +1,6 @@
-/* Asks the directory for names and places. An answer of the directory is valid only during the
- * callback, which any thread may run. So the answer is copied for the gRPC thread. */
+/* Asks the store's directory (control/directory.h) about the names of objects, and for the nodes
+ * that have an object. An answer of the directory is valid only during the callback, which any
+ * thread may run. So the answer is copied for the gRPC thread. */
 #include "services/objectstore/call/lookup.h"
 
 #include "base/alloc.h"

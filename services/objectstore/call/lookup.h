@@ -1,6 +1,7 @@
-/* The questions of a call to the directory (control/directory.h): which object a name means, and
- * which node has an object. The directory answers on any thread. The answer is copied and continues
- * the call on the gRPC thread. Names in an answer are in call->names. */
+/* Asks the directory (control/directory.h) on behalf of a call: which object a name means, and
+ * which node has an object. Also sets, removes and lists names. The directory answers on any
+ * thread. The answer is copied, and the call goes on with the copy on the gRPC thread. Names in an
+ * answer are in call->names. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

@@ -1,4 +1,4 @@
-/* An inbox with one thread. */
+/* The offload thread takes jobs from an inbox and runs them one by one. */
 #include "services/objectstore/cluster/offload.h"
 
 #include "base/alloc.h"

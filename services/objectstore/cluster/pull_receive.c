@@ -206,7 +206,7 @@ static void check_chunk(struct pull *p, struct mr_rpc_message *m)
 
 static void check_failed(void *ctx)
 {
-    /* this error only ends the call; `finish` takes the error in `checked` */
+    /* `stop` ends the call. `finish` replaces this error with the exact one, p->checked.error. */
     stop(ctx, MR_EFORMAT, "a chunk is damaged");
 }
 

@@ -6,10 +6,12 @@
 
 #include "services/objectstore/call/state.h"
 
-struct mr_persisting { /* a Persist that is being carried out */
+/* A running call of Persist, which writes an object and, if it is a collection, its parts. */
+struct mr_persisting {
     struct mr_list node;
-    mr_job_id job;  /* the job that made the object; 0: none */
-    uint64_t bytes; /* bytes in this store that are not written yet */
+    mr_job_id job; /* the job that made the object; 0: none */
+    /* bytes of the object and its parts that are neither written nor left to another store */
+    uint64_t bytes;
 };
 
 struct mr_scheduler_session *mr_scheduler_session_open(struct mr_service *sv);

@@ -41,7 +41,9 @@ struct mr_names {
     struct entry **entries; /* sorted by the bytes of their names */
     uint32_t count;
     uint32_t room;
-    struct { /* a cache from keys to names; a key that is not in it is shown as "a name" */
+    /* A cache: finds a name by its hash (mr_names_note). If a name is not in the cache, messages to
+     * users say "a name" instead. */
+    struct {
         uint64_t key;
         char *name;
     } noted[NOTED_MAX];

@@ -12,8 +12,8 @@ enum mr_ostore_event_type {
     MR_OE_TICK,
     MR_OE_JOIN, /* client, maker, internal */
     MR_OE_GONE, /* client */
-    /* client, group, bytes (memory limit of the control group), room (memory of this group that the
-     * client uses without the store) */
+    /* client, group, bytes (memory limit of the control group), room (memory that the client's
+     * process itself uses, besides its segments) */
     MR_OE_LIMIT,
     /* client, request, bytes, room (the least that the client can use), timeout: asks for a
      * segment */
@@ -90,7 +90,7 @@ enum mr_ostore_effect_type {
     /* object, flags (1: deleted, so no reader may pin it): the answer is EVICT_DONE */
     MR_OX_EVICT,
     MR_OX_FREED,   /* client, segment, offset, room: the client may use the room again */
-    MR_OX_RECLAIM, /* client, bytes: asks for empty segments; the answer is RETURN */
+    MR_OX_RECLAIM, /* client, bytes: the client is to return empty segments; it answers RETURN */
     MR_OX_CLOSE,   /* segment: to be unmapped and closed everywhere */
     MR_OX_WRITE,   /* object, id, bytes, flags (PERSISTED, BY_HOLDERS): the answer is WRITTEN */
     /* id, flags (BY_HOLDERS or 0): the object's file moves to DIR/held or DIR/objects */

@@ -1,4 +1,4 @@
-/* Queries of the shell, which do not change the core. */
+/* Functions with which the shell queries the core. They do not change the core. */
 #pragma once
 
 #include "services/objectstore/core/core.h"

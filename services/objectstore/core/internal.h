@@ -4,7 +4,7 @@
 
 #include "services/objectstore/core/state.h"
 
-/* Functions of table.c: rows of the tables, lists of objects, links and waiters. */
+/* Functions of table.c: rows of the tables, lists of objects, holders and pins, and waiters. */
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type);
 /* returns 0 if the id is unknown */
 uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id);
@@ -17,9 +17,9 @@ void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
 void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);
 /* moves the object into `list`, as the most recently used one; LIST_NONE: into no list */
 void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list);
-/* adds a holder or a pin; false: the table of links is full */
+/* adds a holder or a pin; false: the table of holders and pins is full */
 bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
-/* removes a holder or one pin; false: there is no such link */
+/* removes a holder or one pin; false: there is no such holder or pin */
 bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 /* removes all holders that are jobs; false: there are none */
 bool mr_ostore__unlink_jobs(struct mr_ostore *s, uint32_t o);
@@ -40,8 +40,8 @@ void mr_ostore__refuse_get(
 void mr_ostore__answer_persist(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
 /* Pins for the client an object that is in memory, and answers the client's get. `flags`: those of
- * the effect GOT. False: the client has gone, or the get was refused because the table of links is
- * full. */
+ * the effect GOT. False: the client has gone, or the get was refused because the table of holders
+ * and pins is full. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags);
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o);

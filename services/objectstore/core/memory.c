@@ -427,8 +427,9 @@ static void start_group_leavers(struct mr_ostore *s, struct group *g, uint64_t n
     }
 }
 
-/* True: an object of the group will leave memory when its write has ended. An object that is still
- * pinned after its write stays in memory. It no longer counts, because it is not written again. */
+/* True: an object of the group is being written to disk and is to leave memory afterwards. If a
+ * client has pinned the object by then, the object stays in memory. It can leave later without
+ * another write. */
 static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
 {
     uint32_t o = g->head;

@@ -76,7 +76,7 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
         evict_succeeded(s, o);
         return;
     }
-    /* the object is in LIST_DOOMED, from which it is tried again */
+    /* the object is in LIST_DOOMED, and mr_ostore__retry_doomed asks for its eviction again */
     if (x->place == PLACE_DOOMED) return;
     mr_ostore__move_to(s, o, PLACE_RESIDENT);
     mr_ostore__enlist_recent(s, o);

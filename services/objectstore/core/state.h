@@ -56,7 +56,7 @@ struct object {
      * drain wrote it */
     bool by_holders;
     bool replica;     /* the object is a copy of another node's; it is dropped instead of written */
-    bool in_place;    /* the object has a room in a segment */
+    bool in_place;    /* the object has a room, which is a place in a segment */
     bool placed;      /* the cluster's directory has an entry for it */
     uint32_t segment; /* number of the segment */
     uint64_t offset;
@@ -80,9 +80,9 @@ struct object {
     struct mr_store_owner owner;
     uint32_t pins; /* pins that the store took for clients */
     uint32_t holders;
-    uint32_t links;      /* head of the object's links */
-    uint32_t waiters;    /* head of the object's waiters */
-    uint32_t prev, next; /* neighbours in the object's list; `next` also in the free list */
+    uint32_t links;      /* first link of the object: a holder, or the pins of a client */
+    uint32_t waiters;    /* first waiter of the object: a GET or PERSIST without an answer */
+    uint32_t prev, next; /* neighbours in the list that `list` names; `next` also links free rows */
     /* neighbours in a list: the objects of `group` that are in LIST_SMALL or LIST_LARGE */
     uint32_t group_prev, group_next;
 };
@@ -119,7 +119,7 @@ struct segment {
     /* the client has gone, or has returned the segment, which is closed when it is empty */
     bool orphaned;
     uint64_t bytes;
-    uint32_t live;  /* number of objects with a room in this segment */
+    uint32_t live;  /* number of objects whose bytes are in this segment */
     uint32_t group; /* the control group that is charged; 0: no group with a limit */
     uint32_t next;  /* next slot in the free list */
 };

@@ -84,7 +84,8 @@ struct mr_shell {
     char cluster_id[33];
     uint64_t started_wall_ns;
     bool is_stopping;
-    bool has_recovered; /* after a restart: every worker of the journal has registered or is lost */
+    /* after a restart: every worker that the journal names has registered again or is lost */
+    bool has_recovered;
     int exit_code;
 
     struct mr_journal_link *journal;
@@ -107,7 +108,8 @@ void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
 /* Pushes a message to the core thread. Any thread may call this function. */
 int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m);
 
-/* True after a restart, until every worker of the journal has registered again or is lost. */
+/* True after a restart, until every worker that the journal names has registered again or is
+ * lost. */
 bool mr_shell_is_recovering(struct mr_shell *sh);
 
 /* Unpacks a request into the scratch arena, which the next message of any call clears. On an error

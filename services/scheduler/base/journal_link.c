@@ -262,8 +262,8 @@ void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message 
     case MR_SHELL_BACK: ev.type = MR_SCHED_JOURNAL_BACK; break;
     case MR_SHELL_REWIND:
         mr_log(MR_WARN, "redis.rewound", "action=\"writing a snapshot\"");
-        /* these records are appended first, so that they have numbers, although the snapshot
-         * supersedes them */
+        /* mr_journal_rewind drops the records of fx.journal, because the snapshot replaces them.
+         * But first each record gets a number of the journal, like every record of the core. */
         append_all(l, &sh->fx.journal, true, NULL);
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);

@@ -14,8 +14,9 @@ struct mr_sched_numbers { /* numbers that one session gives */
     /* from the core's number of an operator to the session's; 0: the worker does not know the
      * operator yet */
     uint32_t *op;
-    uint32_t *store;      /* the same for stores */
-    uint32_t stores_seen; /* the core's count of changes when the worker was told of all stores */
+    uint32_t *store; /* the same for stores */
+    /* result of mr_sched_stores_changes when the worker was last told of all living stores */
+    uint32_t stores_seen;
     uint32_t ops_room, stores_room;
     uint32_t ops_count, stores_count;
     struct mr_ws_registered registered; /* part of the message; the shell may add to it */

@@ -55,7 +55,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     mr_assert(t->unsent == unsent);
 }
 
-/* Checks the members of tasks, ranks and loops that follow from the job's graph. */
+/* Compares a job's tasks, their order by priority, and the job's loops with the job's graph. */
 static void check_graph(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];

@@ -1,4 +1,4 @@
-/* Queries of the shell between steps. Texts and graphs in answers are lent until the next step. */
+/* Reads the core's state. Texts and graphs in answers are lent until the next mr_sched_step. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,7 +25,7 @@ struct mr_sched_job_info {
     bool accepted;           /* the journal has the job's graph */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
-    uint32_t joined;    /* nodes with a value of another job, or one persisted earlier */
+    uint32_t joined;    /* nodes that take another job's value, or a value persisted earlier */
     uint32_t given;     /* nodes that are not tasks: they had values from the start */
     uint32_t skipped;   /* released tasks of loop rounds that did not run */
     uint32_t abandoned; /* tasks released without a value: their consumers failed */
@@ -133,7 +133,8 @@ uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* each worker's `slot
 /* True: the connected workers together have more slots than tasks. Always false with more than 64
  * workers, because counting the tasks would take too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
-uint32_t mr_sched_ops_count(const struct mr_sched *s); /* the operators' numbers are 1 to this */
+/* Returns a count n: the operators have the numbers 1 to n. */
+uint32_t mr_sched_ops_count(const struct mr_sched *s);
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);

@@ -21,8 +21,8 @@ void mr_history_close(struct mr_history **h);
 /* Reads the job's graph. MR_ENOENT: the journal has no such job. */
 int mr_history_graph(
     struct mr_history *h, mr_job_id job, struct mr_graph **out, struct mr_error *e);
-/* Reads the job's spans into `out`, which the caller has initialised with what is wanted
- * (mr_trace_gather_init), and calls mr_trace_gather_finish. `*not_recorded`: number of spans that
- * were dropped. MR_ENOENT: there is no trace of the job. */
+/* Reads the job's spans into `out` and then calls mr_trace_gather_finish(out). The caller has told
+ * mr_trace_gather_init(out, …) which spans it wants. `*not_recorded`: number of spans that were
+ * dropped. MR_ENOENT: there is no trace of the job. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);

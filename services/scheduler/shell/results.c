@@ -231,8 +231,8 @@ static void pump(
     }
 }
 
-/* Sends one message of rows that say why their node has no value: the wait is over, or the job has
- * ended. Begins at node `*at` and moves it. */
+/* Sends one message with rows for nodes that have no value. A row says why: the wait is over, or
+ * the job has ended. Looks at nodes from `*at` on, and sets `*at` to the next node to look at. */
 static void give_up_some(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t *at)
 {

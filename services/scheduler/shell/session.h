@@ -33,8 +33,8 @@ struct mr_session {
 struct mr_sessions {
     struct mr_shell *sh;
     struct mr_list all;
-    struct mr_list lazy;
-    mr_time lazy_due;           /* when the first of `lazy` is due, or earlier */
+    struct mr_list lazy;        /* sessions with a lazy batch (session_send.h) */
+    mr_time lazy_due;           /* no lazy batch has to be sent before this time */
     struct mr_session **worker; /* by slot */
     struct mr_session **store;  /* by number */
     uint64_t next;

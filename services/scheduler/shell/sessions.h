@@ -8,7 +8,8 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 
-/* Sets in the spans of the core's effects when the workers received the tasks. */
+/* Sets `received`, the time when the worker received the task, in the spans of the core's
+ * effects. */
 void mr_sessions_receipts(struct mr_shell *sh);
 
 extern const struct mr_rpc_service mr_worker_session_service;

@@ -10,7 +10,7 @@
 
 struct asking {
     struct mr_shell *sh;
-    struct mr_parser_request *request; /* NULL: the request was pushed, or the call has failed */
+    struct mr_parser_request *request; /* NULL: a parser thread has it, or the call has failed */
     struct mr_page page;               /* the page of a List call; points into page_token */
     char *page_token;
 };

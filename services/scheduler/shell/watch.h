@@ -19,12 +19,14 @@ struct mr_watcher_spec {
     enum mr_watch_kind kind;
     mr_job_id job;
     mr_duration wait;
-    bool want_values;      /* only in SUBMIT */
-    bool existed;          /* only in SUBMIT */
-    bool json;             /* only in RESULTS */
-    uint64_t after_event;  /* EVENTS: number of the last event that the client has seen */
-    struct mr_str accept;  /* only in RESULT; copied */
-    const uint32_t *nodes; /* RESULT: one node; RESULTS: any number; copied. NULL: all targets */
+    bool want_values;     /* only in SUBMIT */
+    bool existed;         /* only in SUBMIT */
+    bool json;            /* only in RESULTS */
+    uint64_t after_event; /* EVENTS: number of the last event that the client has seen */
+    struct mr_str accept; /* only in RESULT; copied */
+    /* Nodes of the job's graph whose values are wanted; copied. RESULT: one node. RESULTS: any
+     * number of nodes; NULL: all targets of the job. */
+    const uint32_t *nodes;
     uint32_t nodes_count;
 };
 

@@ -62,7 +62,7 @@ static void search_fini(struct search *s)
     mr_release(s->found);
 }
 
-/* Checks that every name exists. Adds the object behind a name to the node's definition hash. */
+/* Checks that every name exists. The id of the named object becomes the node's definition hash. */
 static int names_settle(const struct search *s, struct mr_error *e)
 {
     struct mr_graph *g = s->graph;

@@ -279,8 +279,8 @@ void mr_parser_parse_ahead(struct mr_parser *p, struct mr_parser_request *r)
     struct piece *x = mr_alloc(sizeof *x);
     x->stream = r->stream;
     x->bytes = r->body;
-    /* if the inbox is full, the bytes stay in the body: the next call or mr_parser_push sends
-     * them */
+    /* if the inbox is full, the bytes stay in the body: the next mr_parser_parse_ahead or
+     * mr_parser_push sends them */
     if (push_piece(p, x)) {
         mr_release(x);
         return;

@@ -126,8 +126,8 @@ static int add_ref(struct mr_builder *b, const char *text, struct mr_error *e)
     return err ? err : mr_builder_input(b, node, e);
 }
 
-/* Adds a nested task as a node. Its key is its own, or is made from the key of the enclosing
- * task. */
+/* Adds a nested task as a node. If the nested task names no key, its key is made from the key of
+ * the enclosing task. */
 static int add_nested(
     struct mr_builder *b, uint32_t parent, const Millrace__V1__Task *m, struct mr_error *e)
 {

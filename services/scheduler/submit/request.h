@@ -53,8 +53,9 @@ struct mr_parser_result {
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: there is none, and `error` says why */
     struct mr_buf graph_bytes;
-    /* Used instead for a large graph: its bytes as journal records, to be given away. Each has room
-     * for MR_SCHED_PIECE_HEAD_BYTES bytes before the piece. */
+    /* Used instead of `graph_bytes` for a large graph: journal records, each with one piece of the
+     * graph's bytes. The first MR_SCHED_PIECE_HEAD_BYTES bytes of a record are left free for its
+     * head. mr_journal_link_give takes the records. */
     void **pieces;
     uint32_t pieces_count;
     uint64_t piece_bytes; /* sum of the bytes of all pieces */

@@ -1,5 +1,6 @@
-/* When a worker received the messages with tasks that the scheduler sent on its stream. Both sides
- * count these messages from 0. The times of the last MR_RECEIPTS_MAX messages are kept. */
+/* Remembers when a worker received each message with tasks. The scheduler sends these messages on
+ * the worker's stream. Scheduler and worker count the messages from 0. Only the times of the last
+ * MR_RECEIPTS_MAX messages are kept. */
 #pragma once
 
 #include "base/time.h"

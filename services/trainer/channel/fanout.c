@@ -164,8 +164,8 @@ static void give_gap(struct mr_follower *f, struct mr_str first_id)
     follower_read(f);
 }
 
-/* Called when the follower has read all entries: it becomes live, unless the feed is at a later
- * position by now. */
+/* Called when the follower has read all entries. Makes the follower live: from now on it receives
+ * what the feed reads. But if the feed is at a later position by now, the follower reads again. */
 static void become_live(struct mr_follower *f)
 {
     struct feed *feed = f->feed;

@@ -1,6 +1,7 @@
 /* The life of sessions: creation, records, state changes and end. The files of this folder form one
- * state machine and call each other: an event of a member, a job or a channel may end a session,
- * and the end of a session answers members, cancels jobs and leaves channels. */
+ * state machine and call each other. An event of a member, a job or a channel (channels.proto) may
+ * end a session. The end of a session answers members, cancels jobs and stops following
+ * channels. */
 #include "services/trainer/core/rows.h"
 
 #include <stdarg.h>

@@ -48,7 +48,7 @@ struct mr_trainer_config {
     uint32_t epoch;
     uint32_t live_max;  /* limit of sessions that have not ended */
     uint32_t ended_max; /* limit of ended sessions; the oldest are forgotten */
-    /* limit of the bytes of ended sessions' documents; the oldest are forgotten */
+    /* limit of the bytes of all ended sessions' documents; the oldest sessions are forgotten */
     size_t ended_bytes_max;
     mr_duration poll;       /* interval of the polls of a job */
     mr_duration retry;      /* pause after the scheduler did not answer */
@@ -119,7 +119,7 @@ struct mr_training_member_info {
     enum mr_training_role role;
     uint32_t index;
     enum mr_training_member_state state;
-    uint64_t incarnation; /* 0: the member is not here now */
+    uint64_t incarnation; /* 0: no process has this role now, or Redis does not know it yet */
     struct mr_str task, address, node, socket;
     struct mr_training_counters counters; /* totals over all incarnations */
 };

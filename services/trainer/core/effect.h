@@ -26,8 +26,9 @@ enum mr_trainer_effect_type {
     MR_TX_DELETE, /* session, sequence: the session's record and document are to be deleted */
     /* Effects on jobs. An event answers each of them, except JOB_FORGET. If the scheduler did not
      * answer, the core repeats the effect. */
-    /* session; roles, feed: which job. The shell makes the request id, which must be the same each
-     * time and used for no other job */
+    /* session, roles, feed. `roles` and `feed` tell which job of the session is meant. The shell
+     * makes the request id. A repeated effect must get the same request id, and another job must
+     * get another one */
     MR_TX_JOB_SUBMIT,
     MR_TX_JOB_POLL,   /* session, roles, feed, job */
     MR_TX_JOB_CANCEL, /* session, roles, feed, job; text: the reason */

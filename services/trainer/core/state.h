@@ -166,9 +166,10 @@ struct session {
     char score[MR_TRAINING_SCORE_BYTES_MAX];
     struct member *members;
     uint32_t members_count;
-    bool has_rows; /* the row plan is decided */
-    uint64_t *ranges;
-    /* for each worker, the end of its ranges; NULL: the rows are split evenly */
+    bool has_rows;    /* the row plan is decided */
+    uint64_t *ranges; /* ranges of rows, as in struct mr_training_rows */
+    /* for each worker, how many ranges it and the workers before it have; NULL: the rows are split
+     * evenly */
     uint32_t *ranges_ends;
 };
 

@@ -178,7 +178,7 @@ static void substitute(struct mr_doc_read *r, const struct mr_doc_part *params, 
         if (!value)
             mr_doc_refuse(r, params, "", "there is no \"%.*s\", which is referred to as ${…}",
                 (int)MR_MIN(n, (size_t)80), p + 2);
-        /* the name is the whole text, so the parameter keeps its type */
+        /* the whole text is this one ${name}, so the parameter keeps its type */
         if (value && p == s && close + 1 == end) {
             value = yyjson_mut_val_mut_copy(r->doc, value);
             v->tag = value->tag;

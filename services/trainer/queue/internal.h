@@ -36,7 +36,7 @@ struct mr_queue_line { /* the two lines of one queue: puts that wait, and takes 
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;      /* number of times that the queue was reported as changed */
     /* time when the first request of each line is sent again, because a lease expires then, or
-     * because news may have been lost */
+     * because a report that the queue has changed may have been lost */
     mr_time retry_at;
 };
 
@@ -130,5 +130,5 @@ void mr_queue_object_drop(struct mr_queue_op *op);
  * answers. False: there is nothing to ask, and the caller replies. */
 bool mr_queue_object_check(struct mr_queue_op *op);
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
-/* Makes a later turn remove the names that no item needs. */
+/* Schedules the removal of names that no item needs; mr_queue_object_turn starts it later. */
 void mr_queue_object_release(struct mr_queues *q);

@@ -5,7 +5,8 @@
 #include "host/clock.h"
 #include "services/trainer/queue/internal.h"
 
-/* limit of the time until a line is tried again, in case news were lost */
+/* A line is tried again after at most this time, because a report that its queue has changed may
+ * have been lost. */
 #define RETRY_MAX (5 * MR_SECOND)
 
 static int side(const struct mr_queue_op *op)

@@ -3,13 +3,13 @@
  * services/trainer/session. Its files call each other because each brings events to the core, and
  * the effects of a step concern all of them.
  *
- *   session.c        the part: steps, effects, turns, opening and closing
+ *   session.c        mr_trainings_part (session.h): steps, effects, turns, opening and closing
  *   service.c        the gRPC service: requests in, answers out
  *   start.c          Start, whose request is a stream
  *   watch.c          calls that follow a session: Watch, and Get and Start that wait
  *   rows.c           PlanRows
  *   message.c        a session as messages
- *   records.c        between link/record_log.h and Redis
+ *   records.c        connects link/record_log.h with Redis
  *   score_channel.c  channels whose entries stop a session
  *   erase.c          deletes objects of old checkpoints
  *

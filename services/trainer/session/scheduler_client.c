@@ -24,7 +24,7 @@
 #define POLL_WAIT_S 2.0 /* the scheduler answers sooner when the job ends */
 #define FORGET_PAUSE MR_SECOND
 #define FORGET_TRIES 60
-/* limit of the part of the scheduler's error text that a session's reason shows */
+/* bytes of the text that says why a job failed, with the NUL; a longer text is cut */
 #define TEXT_BYTES_MAX 600
 
 #define GRPC_OK 0
@@ -127,8 +127,8 @@ static void answer(struct request *x, struct mr_trainer_event *ev)
     l->config.on_event(l->config.ctx, ev);
 }
 
-/* Converts the status of a call to an error code, by which the core decides whether to repeat the
- * request, and to the scheduler's error text. */
+/* Returns the error code for the status of a call, and sets `*e` to the scheduler's error text. The
+ * core uses the code to decide whether to repeat the request. */
 static int error_of(const struct mr_rpc_status *status, struct mr_error *e)
 {
     int err = mr_rpc_status_error(status, e);

@@ -34,7 +34,8 @@ struct mr_trainer_options {
     mr_duration redis_timeout;
     const char *scheduler; /* gRPC address; NULL: none, so nothing can be trained */
     const char *store;     /* address of an object store; NULL: none, so queues hold no objects */
-    /* address at which roles reach this process; NULL: the address at which it listens */
+    /* address at which the processes of trainings (servers, workers, scorers) reach this process;
+     * NULL: the address at which this process listens */
     const char *address;
     const char *token_file;
     const char *secret_file;
@@ -59,7 +60,8 @@ struct mr_trainer_shell {
     struct mr_pb_arena scratch; /* memory of the current request */
     struct mr_rpc_channel *scheduler; /* carries the cluster's secret; NULL: none */
     struct mr_rpc_channel *store;     /* carries the cluster's secret; NULL: none */
-    char *address;                    /* address at which roles reach this process */
+    /* address at which the processes of trainings (servers, workers, scorers) reach this process */
+    char *address;
     uint32_t epoch; /* number of this start, from Redis; it grows from start to start */
     bool is_stopping, is_draining;
     struct mr_channels *channels; /* state of the service Channels: channel/service.h */

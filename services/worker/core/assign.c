@@ -194,9 +194,9 @@ static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t 
         return true;
     }
     if (!v->made) return false;
-    /* The worker reports an inline value again. When the scheduler asks for a later attempt, an
-     * object may be lost, and so may an object to which an inline value refers. Then the task runs
-     * again. */
+    /* The value is here, so the worker usually reports it again. But a task whose result is an
+     * object, or may refer to an object, runs again for a later attempt: that object may be
+     * lost. */
     bool refers = w->ops[op].flags & MR_WORKER_OP_BY_REFERENCE;
     if ((v->blob && !refers) || attempt <= v->attempt) {
         v->released = false;

@@ -1,6 +1,6 @@
-/* Bytes that the worker's core keeps: arguments, inline values, texts. Reference-counted blobs in
- * size classes over reserved address space, so that the core allocates nothing after `new`. This
- * file does not know what the bytes mean. */
+/* Bytes that the worker's core keeps: arguments, inline values, texts. The bytes are in
+ * reference-counted blobs. The pool takes blobs, in size classes, from reserved address space, so
+ * no blob is allocated on the heap. This file does not know what the bytes mean. */
 #pragma once
 
 #include "base/arena.h"

@@ -34,8 +34,8 @@ void mr_worker_effects_fini(struct mr_worker_effects *fx)
     *fx = (struct mr_worker_effects){0};
 }
 
-/* Returns the operator's number in the config; NONE: the config does not have it. A session asks
- * once for each name, so no index is kept. */
+/* Returns the operator's number in the config; NONE: the config does not have it. This function is
+ * called once for each name on a stream to the scheduler, so no index is kept. */
 static uint32_t op_find(const struct mr_worker *w, struct mr_str name)
 {
     for (uint32_t i = 0; i < w->config.ops_count; i++)

@@ -108,7 +108,7 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
     uint32_t value = ev->fetched.value;
     mr_assert(value < w->values_high);
     struct value *v = &w->values[value];
-    /* The core has sent UNPIN meanwhile. */
+    /* A fetch that is no longer current is ignored: the core has sent UNPIN for it. */
     if (v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
     w->fetching_count--;
     if (ev->fetched.err) {

@@ -33,7 +33,7 @@ static void row_parts(struct mr_worker *w, const struct task *t, const struct mr
     if (t->inputs_at) row->waited_ns = r->started_ns - MR_MIN(t->inputs_at, r->started_ns);
 }
 
-/* The same, and the times of the item. */
+/* Sets the item's slot and all its times in the row that was added last. Returns this row. */
 static struct outrow *row_times(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
@@ -212,8 +212,8 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
     struct mr_str why = item->result.message;
     if (v->state == VALUE_NONE || v->blob ||
         !mr_object_id_eq(v->object, item->inputs[gone].object)) {
-        /* the loss is known already, or the object has another place now: the task may start again
-         */
+        /* the loss is known already, or the value is now a small value or another object: the task
+         * may start again */
         item_back(w, item, why);
         return;
     }
@@ -353,8 +353,8 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
-    /* The cut was asked for from item `asked` on. The executor keeps later items only if it has
-     * begun them, so then all items that it keeps have begun. */
+    /* The core asked for the items from number `asked` on. The executor keeps one of these only if
+     * it has begun that item. In this case all items that the executor keeps have begun. */
     s->begun = s->begun || keep > s->asked;
     /* Of the items that have begun, only the last may still run. The others have ended and need no
      * cancel flag. */

@@ -38,8 +38,8 @@ struct edge {
     uint32_t value;
     uint32_t task;
     bool has; /* the input is there: the task does not wait for it */
-    /* last_use: the task is the last user of the value in its present attempt; last_again: in the
-     * later attempt, which waits for the end of the present one */
+    /* last_use: the task's present attempt is the last user of the value; last_again: the task's
+     * next attempt, which waits for the end of the present one, is the last user of the value */
     bool last_use, last_again;
 };
 
@@ -84,7 +84,9 @@ struct value {
     mr_duration cpu_ns;
 };
 
-struct extra { /* TaskExtra: head of a blob, which the texts follow */
+/* The start of a blob with the options of a task (TaskExtra). The key, the name and the definition
+ * follow in the same blob. */
+struct extra {
     mr_duration timeout_ns;
     bool want_object, persist;
     uint32_t key_bytes, name_bytes, definition_bytes;

@@ -11,7 +11,8 @@
  * at most this many inputs */
 #define SIBLINGS_MAX 8u
 #define STRAND_COST_MIN (20 * MR_US) /* with less work, a strand takes more than its share */
-/* bounds of `branch_ns`, the time above which a dependent may be left for another slot */
+/* bounds of `branch_ns`: if a value has several dependents, those whose estimated time is longer
+ * than `branch_ns` may be left for another slot */
 #define BRANCH_COST_MIN (20 * MR_US)
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
@@ -169,9 +170,10 @@ static void siblings_add(struct mr_worker *w, struct build *b, const struct task
     }
 }
 
-/* Makes candidates of the tasks that miss only results of this strand, among them the result of
- * `task`. Leaves out those that take longer than branch_ns. Tasks that miss other results, too,
- * bring in their siblings. */
+/* Makes candidates of the tasks that wait for the result of `task` and otherwise only for other
+ * results of this strand. Leaves out tasks that take longer than branch_ns, unless the result has
+ * a single user. For a task that also waits for results of other tasks, siblings_add adds ready
+ * tasks that make these results. */
 static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
 {
     struct value *v = &w->values[w->tasks[task].value];
@@ -327,8 +329,9 @@ static bool need_fits(const struct mr_worker *w, const struct need *n)
     return true;
 }
 
-/* Returns the slot for a task of this class: an idle slot, or else a slot where the task waits
- * behind one short strand. NONE: there is none. `solo`: only an idle slot will do. */
+/* Returns the slot for a task of class `n`: an idle slot, or else a slot where the task waits
+ * behind one short strand. If `solo` or n->is_long, only an idle slot will do. NONE: there is
+ * none. */
 static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
 {
     if (n->is_long) return idle_slot(w, w->config.slots, w->slots_count);

@@ -47,7 +47,8 @@ struct mr_strand_result {
     uint64_t log_lost;
     enum mr_strand_end end;
     bool used; /* DONE, and all users of the value are DONE: the executor has dropped the value */
-    /* FAILED, STORE_GONE: MR_E…; of FAILED, MR_EINVAL and MR_EFORMAT blame the arguments */
+    /* FAILED, STORE_GONE: the error, MR_E…. FAILED with MR_EINVAL or MR_EFORMAT: the task's
+     * arguments are at fault. */
     int code;
     uint32_t gone;       /* INPUT_GONE: position in inputs */
     struct mr_str pack;  /* DONE: an inline value; empty: the value is `object` */
@@ -104,7 +105,7 @@ struct mr_strand {
     uint32_t done; /* end of the report that is being taken */
     uint32_t inputs_count;
     uint32_t take_from; /* the core wants a cut from this item on */
-    uint32_t asked;     /* the item from which on the last TAKE asked for a cut */
+    uint32_t asked;     /* the last TAKE asked for a cut that begins at this item */
     uint32_t stop_at;   /* the item whose cancel flag was set */
     /* the item that continues without a slot, after the items behind it are cut off; NONE: none */
     uint32_t leave_at;
@@ -113,7 +114,7 @@ struct mr_strand {
     bool held;     /* the executor has not released the strand */
     bool taking;   /* TAKE was sent, and CUT has not come */
     bool left;     /* the strand has given up its slot and runs on like a long-running one */
-    bool begun;    /* all remaining items have begun, though not all are reported */
+    bool begun;    /* a CUT has shown that the executor has begun all items of the strand */
     bool measured; /* the costs of all its operators are measured */
     bool is_line;  /* each item needs the item before it, so no other slot could run any of them */
     uint8_t needs; /* what its tasks need to run (resources, alone): a row of the core's `needs` */

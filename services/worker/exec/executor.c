@@ -229,7 +229,8 @@ static void item_call(struct mr_executor *x)
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);
-    if (err && x->gave_up) err = MR_ECANCELED; /* the operator may return another error for that */
+    /* the operator of a cancelled task may have returned another error than MR_ECANCELED */
+    if (err && x->gave_up) err = MR_ECANCELED;
     if (err && x->lacks_bytes)
         item_no_room(x, &e);
     else if (err)
@@ -270,7 +271,8 @@ static mr_duration late_look(struct mr_executor *x)
     return x->late_seen - MR_MIN(seen, x->late_seen);
 }
 
-/* Returns the delay of an item that took `took` and used the processor for `cpu`. */
+/* Returns the delay (see LATE_WORTH) of an item that took the time `took` and used the processor
+ * for the time `cpu`. */
 static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
 {
     mr_duration idle = took - MR_MIN(cpu, took);
@@ -459,7 +461,7 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)
-        x->took_ns[i] = CPU_WORTH; /* measured as a long operator until it is known to be short */
+        x->took_ns[i] = CPU_WORTH; /* an operator counts as long until its first run ends */
     x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
     mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
     mr_tail_init(&x->tail, MR_TASK_LOG_BYTES_MAX);

@@ -107,8 +107,8 @@ int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */
 
-/* local_value.c: large values in the executor's own memory, which only its strand uses. Returns a
- * buffer for the item's value; NULL: the value goes to the store. */
+/* local_value.c: keeps large values that only one strand uses in the executor's own memory. */
+/* Returns a buffer for the value of the running item; NULL: the value goes to the store. */
 void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);
 /* The buffer of the last `take` becomes the item's value. `bytes`: size of the value. */
 void mr_executor_local_value_keep(struct mr_executor *x, uint64_t bytes);

@@ -146,8 +146,8 @@ static int take_result(struct mr_executor *x, const struct mr_op_result *result,
     return MR_EINTERNAL;
 }
 
-/* True: the result goes to the store. False: the result stays in the executor's memory. To keep it
- * there takes less time than a reading of the clock, so that time is not measured. */
+/* True: the result goes to the store. False: the result stays in the executor's memory. That takes
+ * less time than reading the clock does. So the caller measures the time only for the store. */
 static bool is_stored(const struct mr_executor *x, const struct mr_op_result *result)
 {
     if (x->has_draft || wants_object(x) || result->kind == MR_OP_RESULT_INPUT) return true;

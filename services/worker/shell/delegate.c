@@ -1,11 +1,11 @@
 /* Decides when the network thread sleeps although reports come, and which thread acts for it
  * meanwhile (flat combining, host/loan_lock.h). Before the network thread sleeps, it sets how many
- * items have to be reported until a task can start (mr_worker_wake_after). Reports before that stay
- * in its inbox and wake no thread. If the executor whose report completes the number is idle, this
- * executor becomes the delegate of the network thread: it takes the loan lock, which the network
- * thread releases while it sleeps, empties the inbox, steps the core and hands out strands. A
- * delegate sends no messages. The network thread is woken if messages are due soon, or if an effect
- * is for the network thread alone. */
+ * items have to be reported until a task can start (mr_worker_wake_after). Earlier reports stay in
+ * the network thread's inbox and wake no thread. If the executor whose report completes the number
+ * is idle, this executor becomes the delegate of the network thread. The delegate takes the loan
+ * lock, empties the inbox, steps the core and hands out strands. The lock is free because the
+ * network thread releases it while it sleeps. A delegate sends no messages. The network thread is
+ * woken if messages are due soon, or if an effect is for the network thread alone. */
 #include "services/worker/shell/delegate.h"
 
 #include "base/assert.h"

@@ -144,7 +144,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 static bool is_final(const struct mr_worker_shell *sh, int code)
 {
     if (code == GRPC_UNAUTHENTICATED || code == GRPC_PERMISSION_DENIED) return true;
-    /* There is no incarnation that could be revoked, so the scheduler refused the version. */
+    /* FAILED_PRECONDITION has two causes. Without an incarnation, the worker cannot have been
+     * declared lost. The cause is then its protocol or layout version. */
     return code == GRPC_FAILED_PRECONDITION && !sh->incarnation;
 }
 

@@ -1,5 +1,5 @@
-/* The stream to the scheduler. All functions run on the network thread, mr_worker_link_log also on
- * a delegate's (delegate.c). */
+/* The stream to the scheduler. All functions run on the network thread. mr_worker_link_log also
+ * runs on the thread of an executor that acts for the network thread (delegate.c). */
 #pragma once
 
 #include "services/worker/shell/shell.h"

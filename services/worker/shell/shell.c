@@ -46,7 +46,8 @@ static uint64_t memory_used(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Keeps the report of the executor without a thread, which runs one task at a time. */
+/* Called by sh->here, an executor that has no thread of its own. Keeps the report until the end of
+ * the turn. sh->here runs one task at a time, so at most one report is kept. */
 static void on_report_here(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;

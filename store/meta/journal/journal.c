@@ -61,7 +61,8 @@ struct mr_journal {
     uint64_t whole;
     /* True: no calls are sent, because the epoch was refused or the owner is writing a snapshot. */
     bool stopped;
-    /* Number of rewinds so far. Answers to calls before the last rewind acknowledge nothing. */
+    /* How often mr_journal_rewind has run. The answer to a call that was sent before the last
+     * rewind acknowledges no record. */
     uint32_t age;
     uint32_t turn;        /* number of times that sending began again from the first record */
     char append_hash[41]; /* SHA-1 of the append script; "": Redis may not have the script */

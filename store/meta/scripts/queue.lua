@@ -2,8 +2,8 @@
 -- KEYS: queue, all queues, change feed, names of objects that may be released.
 -- ARGV: name, bound of the change feed, limit of the dead items that are kept, limit of the expired
 -- leases that one call ends, then the arguments of the operation.
--- An entry is added to the change feed when a change may end a wait: the first item is waiting,
--- there is room again, or a closed queue has become empty.
+-- The scripts add an entry to the change feed when a waiting call may go on. That is when the first
+-- item can be taken, a full queue has room again, or a closed queue has become empty.
 local q, name, tail_max = KEYS[1], ARGV[1], ARGV[2]
 local dead_max, expire_max = tonumber(ARGV[3]), ARGV[4]
 local h, w, it, d = q .. ':h', q .. ':w', q .. ':i', q .. ':d'

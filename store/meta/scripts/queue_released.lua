@@ -1,7 +1,7 @@
--- Looks at some items of deleted queues, and names objects that may be released.
--- KEYS: names of objects that may be released, prefix of queues.
--- ARGV: number of items to look at, limit of the names in the answer.
--- Answers {number of deleted queues whose items wait, names}.
+-- Examines some items of deleted queues. Answers with names of objects that may be released.
+-- KEYS: set with the names of all such objects, prefix of queues.
+-- ARGV: limit of the items to examine, limit of the names in the answer.
+-- Answers {number of deleted queues with items that were not examined yet, names}.
 local call, aside = redis.call, KEYS[1] .. ':aside'
 local g = call('LINDEX', aside, 0)
 if g then

@@ -1,6 +1,6 @@
 /* Calls the Lua scripts of channels and decodes their answers. An append is one script, so all of
- * its entries are written, next to each other, or none. The bound, the floor and the change feed
- * are updated in the same script. */
+ * its entries are written, next to each other, or none. The same script updates the channel's bound
+ * and floor (channel.h), and names the channel in the change feed (change_feed.h). */
 #include "store/meta/stream/channel.h"
 
 #include "base/alloc.h"

@@ -38,7 +38,8 @@
  * again. */
 #define IDS_REMEMBERED "10000"
 #define PAGE_BYTES_MAX "4194304" /* a take that has this many bytes leases no further item */
-#define RELEASED_ITEMS_MAX "200" /* items of deleted queues that one call looks at */
+/* One call of mr_queue_released examines at most this many items of deleted queues. */
+#define RELEASED_ITEMS_MAX "200"
 #define RELEASED_NAMES_MAX "64"
 
 enum wanted { WANT_PUT, WANT_ITEMS, WANT_KNOWN, WANT_FACTS, WANT_LIST, WANT_WORD, WANT_NAMES };

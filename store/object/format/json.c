@@ -269,7 +269,8 @@ static int import_tensor(
     uint64_t elements = 0;
     err = mr_tensor_shape_check(t, ndim, shape, &elements, NULL, e);
     if (err) return err;
-    /* Each element is a node, so the shape cannot claim more elements than the text has. */
+    /* Each element is a node. So a shape with more elements than the text has nodes is wrong, and
+     * no memory is allocated for it. */
     if (elements > (uint64_t)(unsafe_yyjson_get_next(root) - root))
         return mr_fail(e, MR_EFORMAT, "lists of different lengths: no tensor");
     void *data = NULL;

@@ -212,7 +212,6 @@ class Calls(Case):
         self.status(400, "POST", "/v1/jobs", b"", JSON, text="empty")
 
     def test_content_types_and_accept(self):
-        # Issue 11, 18.
         # the error text of a refused type names an accepted type
         self.status(415, "POST", "/v1/objects", b"x", {"Content-Type": "text/plain"}, text="application/vnd.millrace.text")
         for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
@@ -232,7 +231,6 @@ class Calls(Case):
         self.g.json("GET", "/v1/jobs", headers={"Host": host, "Origin": f"http://{host}"})
         self.status(403, "GET", "/v1/jobs", headers={"Host": host, "Origin": "http://localhost:1"})
 
-    # Issue 11, 16.
     def test_a_probe_needs_no_listed_host(self):
         """Kubernetes asks a pod by its address, which --allow-host cannot know."""
         for host in ("10.244.1.7:8470", "[fd00::7]:8470", "gateway.millrace.svc"):
@@ -384,7 +382,6 @@ class Bodies(Case):
         with self.assertRaises(http.client.IncompleteRead):
             self.g.request("GET", "/v1/jobs/x/results/breaks")
 
-    # Issue 11, 11.
     # The length is known even if the end of the gRPC call comes late.
     def test_a_short_download_carries_its_length(self):
         answers = [self.g.request("GET", "/v1/jobs/x/results/z") for _ in range(50)]
@@ -441,7 +438,6 @@ class Streams(Case):
         lines = [json.loads(line) for line in r.body.splitlines()]
         self.assertEqual(len(lines), 6)
 
-    # Issue 11, 15.
     def test_events_of_the_cluster_resume_and_say_where_they_cannot(self):
         """Events of the cluster as SSE: a stream resumes after an id, or says that it cannot."""
         def changes(*words, **kw):
@@ -583,7 +579,6 @@ REFUSED = [  # name, request, status
 
 
 class Framing(Case):
-    # Issue 11, I.
     # Requests that two readers could understand in two ways are refused in JSON, and the connection is closed.
     def check(self, name, out, status):
         head, _, body = out.partition(b"\r\n\r\n")
@@ -675,7 +670,6 @@ class Rough(Case):
             self.assertIn(status, (b"400", b"414", b"431", b"505", b"403", b"200"), (data[:60], first))
         self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
 
-    # Issue 11, 11.
     # Abandoned calls end soon, and then /healthz reports a healthy gateway. On a busy machine the service may take
     # longer than the two seconds for which /healthz waits, so the test asks until the gateway is healthy.
     def test_clients_that_vanish_mid_way_leave_nothing_behind(self):
@@ -741,7 +735,6 @@ class Guarded(unittest.TestCase):
         pair, *attributes = (r.headers["set-cookie"] or "").split("; ")
         return r.status, json.loads(r.body), pair, attributes
 
-    # Issue 11, 15.
     def test_a_browser_logs_in(self):
         """The browser sends a token once, and then the cookie that it got for the token."""
         g = Gateway(self.directory, self.address, "--store", self.address, "--token-file", self.tokens)
@@ -939,7 +932,6 @@ class Guarded(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 55)
         g.json("GET", "/healthz")
 
-    # Issue 11, E.
     def test_bodies_that_are_being_read_are_bounded(self):
         """Bodies of one user that are read at the same time may use half of --reading-memory together. Small bodies
         pass."""
@@ -1003,7 +995,6 @@ class Guarded(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    # Issue 11, F.
     # SIGTERM ends a stream so that its client connects again; no client gets the status CANCELLED.
     def test_sigterm_ends_streams_and_leaves_in_time(self):
         g = Gateway(self.directory, self.address, "--grace", "2s")
@@ -1025,7 +1016,6 @@ class Guarded(unittest.TestCase):
         self.assertIn(b'"code":14,', answer)
         self.assertIn(b"Retry-After: 1", answer)
 
-    # Issue 11, F.
     # A client that waits for a job when the gateway stops gets the job's id and state.
     def test_sigterm_answers_waiters_with_what_is_known(self):
         g = Gateway(self.directory, self.address, "--grace", "60s")
@@ -1044,7 +1034,6 @@ class Guarded(unittest.TestCase):
             self.assertIn(b"Retry-After: 1", answer)
             self.assertIn(b"Connection: close", answer)
 
-    # Issue 11, F.
     # The address is free at once, while the old gateway still answers.
     def test_the_next_gateway_can_listen_while_the_last_one_drains(self):
         path = os.path.join(self.directory, "http.sock")
@@ -1073,7 +1062,6 @@ class Guarded(unittest.TestCase):
                 self.assertEqual(new.json("GET", "/v1/jobs/x")["id"], "x")
             self.assertEqual(new.stop(), 0)
 
-    # Issue 11, F.
     # With a socket that is handed from gateway to gateway, no connection is refused.
     def test_a_handed_socket_loses_no_connection(self):
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -1130,7 +1118,6 @@ class Guarded(unittest.TestCase):
         self.assertGreaterEqual(answers[0], before + 3)
         self.assertLessEqual(len(failures), 1, failures)
 
-    # Issue 11, F.
     # A waiting call for a job is sent again while the scheduler is away.
     def test_a_waiting_get_outlives_its_scheduler(self):
         g = Gateway(self.directory, self.address)
@@ -1143,7 +1130,6 @@ class Guarded(unittest.TestCase):
         self.fake.returns = 1
         self.assertEqual(g.request("GET", "/v1/jobs/away").status, 503)  # a call that does not wait fails at once
 
-    # Issue 11, J.
     # Without free descriptors the gateway stops accepting, reports it, and goes on when descriptors are free again.
     def test_without_descriptors_it_waits(self):
         log = os.path.join(self.directory, "gateway.log")
@@ -1191,7 +1177,6 @@ class Guarded(unittest.TestCase):
             lines = f.read()
         self.assertEqual((lines.count("accept.paused"), lines.count("accept.resumed")), (1, 1), lines)
 
-    # Issue 11, F.
     # SIGTERM ends a program that is starting and waits for the answer of another one.
     def test_sigterm_is_heard_while_starting(self):
         silent = os.path.join(self.directory, "silent.sock")

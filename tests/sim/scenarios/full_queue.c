@@ -17,7 +17,7 @@ static void what_the_queue_waits_for_finds_a_place_in_it(void **state)
     struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 1});
     uint64_t first = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
     rig_done_as(r, w, first, "x", 0, MR_OUTCOME_OK, (mr_object_id){0, 0}, 8, 2 * MR_MS);
-    /* Each task takes 2 ms, and the worker's queue takes 5 ms of work. */
+    /* Each task runs for 2 ms, and the worker's queue has room for 5 ms of work. */
     uint64_t job = rig_submit(r, json);
     assert_int_not_equal(rig_attempt(r, w, job, "k1"), 0);
     rig_end(r, w, job, "k0", MR_OUTCOME_RETURNED);

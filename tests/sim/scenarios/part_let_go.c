@@ -1,7 +1,8 @@
-/* A collection is a value that refers to other values, its parts. A part is read back from the
- * journal, but its collection finds no room in the scheduler's cache of inline values. So no task
- * needs the part, and the part is released. When a client asks for the collection, both rightly run
- * again: the check of invariant I10 (tests/sim/guard.c) must allow this. */
+/* A collection is a value that refers to other values, its parts. After a restart the scheduler
+ * reads a part and its collection back from the journal. The collection does not fit into the
+ * scheduler's cache of inline values, so it is lost. Then nothing refers to the part, and the part
+ * is released. When a client asks for the collection, the tasks of both values run again. The check
+ * of invariant I10 (tests/sim/guard.c) must allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define STORE 0x51

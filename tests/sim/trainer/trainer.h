@@ -48,7 +48,7 @@ struct write {
     mr_time at;
 };
 
-/* an object of a checkpoint that a role has reported */
+/* one object of a checkpoint; a role has reported this object */
 struct cut {
     uint32_t session, shard, restore_epoch;
     uint64_t version;
@@ -56,7 +56,7 @@ struct cut {
     bool erased;
 };
 
-/* one session: its document, what Redis and the scheduler have of it, and what was told about it */
+/* one session: its document, its record in Redis, its jobs, and what the core has told its roles */
 struct plan {
     mr_training_id id;
     char document[1024];
@@ -71,7 +71,7 @@ struct plan {
     mr_time graph_at, roles_at;
     bool has_graph_job, has_roles_job, cancelled;
     uint32_t attempts[MEMBERS];
-    /* By incarnation: number of the process that was given it, plus 1. */
+    /* By incarnation: 1 plus the number of the process that got the incarnation; 0: none. */
     uint64_t told_to[4096];
     mr_time start_at;
     uint64_t latest[MEMBERS]; /* latest incarnation given out, by member */

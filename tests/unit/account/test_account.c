@@ -252,8 +252,9 @@ static void measured_times_longer_than_the_run_are_cut(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_OUTPUT), 400);
 }
 
-/* A task whose every step takes a time of its own: 2 submitted, 12 accepted, 42 ready, 82 sent, 132
- * received, 192 inputs, 262 started. */
+/* Each step of the task until its start takes a different time. The task is submitted at 2,
+ * accepted at 12, ready at 42, sent at 82 and received at 132. It has its inputs at 192 and starts
+ * at 262. */
 static void each_step_of_a_task_has_its_class(void **state)
 {
     (void)state;

@@ -366,8 +366,8 @@ static void what_a_loop_asks_for_is_counted_before_it_is_made(void **state)
     }
 }
 
-/* The reader's count in advance must not exceed what the reader makes. So a job of exactly as many
- * nodes and bytes as the limits allow is read. */
+/* Before a job is read, its size is estimated. The estimate must not exceed the real size. So a job
+ * of exactly as many nodes and bytes as the limits allow is read. */
 static void what_just_fits_is_not_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* store/meta/trace/codec: spans are restored from a block, whatever their clocks did, and malformed
- * blocks are refused. */
+/* store/meta/trace/codec: spans are restored from a block, also if their times go backwards.
+ * Malformed blocks are refused. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "store/meta/trace/codec.h"

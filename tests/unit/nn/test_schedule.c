@@ -13,8 +13,7 @@ static void near(double got, double want)
     if (!(fabs(got - want) <= 1e-12)) fail_msg("%.15g, but %.15g is right", got, want);
 }
 
-/* Returns the learning rate for the update of the parameters that follows `version` updates. The
- * base rate is 0.5. */
+/* Returns the learning rate of update number `version` + 1. The base rate is 0.5. */
 static double rate(const char *schedule, uint64_t version)
 {
     char json[512];

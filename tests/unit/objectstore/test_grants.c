@@ -158,7 +158,8 @@ static void as_much_leaves_as_all_that_wait_lack(void **state)
     assert_int_equal(effect(w, MR_OX_WRITE)->flags, 0);
     assert_null(ask(w, 2, 3 * MIB, 3 * MIB, MR_SECOND)); /* both requests together lack 4 MiB */
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    /* At most 8 MiB, an eighth of the store's memory, leave at a time: four objects of 2 MiB. */
+    /* At most 8 MiB, an eighth of the store's memory, leave at a time: four objects of 2 MiB. Two
+     * objects are leaving already, so two more are written. */
     assert_null(ask(w, 2, 30 * MIB, 30 * MIB, MR_SECOND));
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     written(w, id_of(1, 1), 0, MR_OK);

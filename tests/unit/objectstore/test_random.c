@@ -45,7 +45,7 @@ struct sim {
     struct room rooms[ROOMS_MAX];
     uint32_t rooms_count;
     uint32_t clients[6];
-    /* The group of a dead client, by client. */
+    /* The control group of each dead client, at the client's number modulo 4096. 0: no limit. */
     uint64_t group_of_dead[4096];
     uint32_t next_client;
 };

@@ -185,7 +185,8 @@ static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **
     close_ends(&n);
 }
 
-/* A channel reads its CA file again, too, and trusts the new CA. */
+/* While the client runs, another CA is added to its CA file. From then on its channel must trust
+ * servers of that CA. */
 static void a_ca_that_changes_on_disk_is_believed_without_a_restart(void **state)
 {
     (void)state;

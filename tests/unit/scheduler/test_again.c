@@ -220,10 +220,11 @@ static void a_restart_waits_for_its_workers_or_their_leases(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* Checks invariant I10 of docs/invariants.md. */
 static void a_returning_worker_keeps_what_it_has_and_what_it_runs(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* invariant I10 of docs/invariants.md */
+    struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 0);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     rig_done(r, a, job, "x");
@@ -270,10 +271,11 @@ static void a_journaled_target_is_not_made_again_after_a_restart(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* Checks invariant I7 of docs/invariants.md. */
 static void what_the_journal_does_not_have_was_not_accepted(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* invariant I7 of docs/invariants.md */
+    struct rig *r = rig_new();
     r->acks = false;
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(rig_notes(r, MR_NOTE_REPLY, job), 0);
@@ -281,10 +283,11 @@ static void what_the_journal_does_not_have_was_not_accepted(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_NONE);
 }
 
+/* Checks invariant I8 of docs/invariants.md. */
 static void the_end_of_a_job_is_told_when_the_journal_has_it(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* invariant I8 of docs/invariants.md */
+    struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 0);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     r->acks = false;

@@ -184,7 +184,7 @@ static void callers_who_ask_without_end_are_refused_while_the_journal_is_away(vo
 }
 
 /* Checks that each failed key has its own error, and that each key that failed because an input
- * failed names the failed task as its cause (issue 11, point 2). */
+ * failed names the failed task as its cause. */
 static void expect_causes(struct rig *r, uint64_t job)
 {
     struct mr_sched_task_info a = rig_task(r, job, "a"), b = rig_task(r, job, "b");

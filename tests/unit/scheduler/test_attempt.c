@@ -75,10 +75,11 @@ static void a_returned_task_costs_no_try(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* Checks invariant I2 of docs/invariants.md. */
 static void the_first_completion_counts_whatever_its_attempt(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* invariant I2 of docs/invariants.md */
+    struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     /* The worker reports x as unknown, although it runs x. */
@@ -115,10 +116,11 @@ static void an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_s
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* Checks invariant I3 of docs/invariants.md. */
 static void a_failure_of_an_old_attempt_is_nobodys(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* invariant I3 of docs/invariants.md */
+    struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":5"), "\"x\""));
     rig_tell(r, a, TOLD_UNKNOWN, job, "x");

@@ -1,6 +1,5 @@
-/* The ring that keeps the latest events of the cluster (issue 11, point 15). Events that were
- * overwritten are counted, event ids are parsed strictly, and each change of a worker is one kind
- * of event. */
+/* The ring that keeps the latest events of the cluster. Events that were overwritten are counted,
+ * event ids are parsed strictly, and each change of a worker is one kind of event. */
 #include "services/scheduler/history/event_ring.h"
 
 #include "base/alloc.h"

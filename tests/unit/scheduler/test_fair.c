@@ -1,6 +1,5 @@
-/* The scheduler's core: jobs of one priority share the workers (issue 11, point E). A test submits
- * a small job beside large ones. Its bound says how many tasks of the large jobs may run before a
- * task of the small job runs. */
+/* The scheduler's core: jobs of one priority share the workers. Most tests submit small jobs beside
+ * large ones, and limit how many tasks of the large jobs run before a task of a small job. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"

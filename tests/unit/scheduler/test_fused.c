@@ -169,8 +169,8 @@ static void a_job_that_joins_a_key_has_it_made_again(void **state)
     assert_int_equal(rig_job(r, one), MR_JOB_DONE);
 }
 
-/* Task b was the last user of the value of a, so the worker dropped this value. When b has to run
- * again, the scheduler sends the value again. */
+/* Task "b" was the last user of the value of task "a", so the worker dropped the value of "a". When
+ * "b" has to run again, the scheduler sends the value of "a" to the worker. */
 static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
 {
     (void)state;
@@ -193,8 +193,8 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
 }
 
-/* Task c used up the value of b, and b used up the value of a. When c has to run again, b runs
- * again too, and the scheduler sends the value of a again. */
+/* Task "c" used up the value of "b", and "b" used up the value of "a". When "c" has to run again,
+ * "b" runs again too, and the scheduler sends the value of "a" to the worker. */
 static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(void **state)
 {
     (void)state;

@@ -130,8 +130,8 @@ static void ended(struct rig *r, uint64_t job, uint32_t expected, bool is_by_max
     assert_false(mr_sched_loop(r->s, (mr_job_id){job}, 1, &rounds, &by_max));
 }
 
-/* The job's state says whether a loop ended by `until` or after its maximum of rounds (issue 11,
- * point 8). This survives restarts, also for an instance of a template. */
+/* The job's state says whether a loop ended by `until` or after its maximum of rounds. This
+ * survives restarts, also for an instance of a template. */
 static void how_a_loop_ended_is_told_in_every_life(void **state)
 {
     (void)state;

@@ -55,8 +55,8 @@ static uint64_t out_of_memory(
     return job;
 }
 
-/* The disk of the node's store is full. The error names the disk and not the memory as the reason
- * (issue 11, point J). */
+/* The disk of the node's store is full. The error names the disk and not the memory as the
+ * reason. */
 static void a_full_disk_is_why_there_is_no_room(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* The scheduler's core: messages of workers, and records of the journal. The tests check which
- * workers may register, rows that come late or without times, damaged records, and rules for
- * batches. */
+ * workers may register, and what the core notes of tasks that ended, were given back or were lost.
+ * They check the journal's records of loops and jobs, and how a new core reads damaged records. The
+ * last tests look at the core's messages to workers (batches). */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "tests/support/scheduler_rig.h"
@@ -213,7 +214,8 @@ static void of_a_lost_worker_as_many_are_suspected_as_it_had_slots(void **state)
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 2, 0);
     uint64_t warm = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
-    /* The run time of the operator is known, so more than one task a slot is sent. */
+    /* From now on the core knows the operator's run time and sends more than one task for each
+     * slot. */
     rig_done(r, w, warm, "x");
     uint64_t job = rig_submit(r, JOB(T("a", "f", "1", "") "," T("b", "f", "2", "") "," T(
                                          "c", "f", "3", "") "," T("d", "f", "4", ""),

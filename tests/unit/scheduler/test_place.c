@@ -425,7 +425,7 @@ static void a_long_running_task_takes_no_slot(void **state)
 }
 
 /* Long-running tasks, such as roles, are spread evenly over the workers and do not gather at one of
- * them (issue 11, point 12). */
+ * them. */
 static void what_runs_long_is_spread_over_the_workers(void **state)
 {
     (void)state;

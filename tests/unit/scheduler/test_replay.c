@@ -16,7 +16,7 @@
 
 /* ---- what a client sees ---------------------------------------------------------------------- */
 
-static bool sees_events; /* true: also compares the numbers of events, which a snapshot changes */
+static bool sees_events; /* true: also compares event_sequence, which a snapshot changes */
 
 static void error_out(struct mr_buf *b, const struct mr_sched_error *e, struct rig *r)
 {
@@ -283,8 +283,8 @@ static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
     see(r, &before);
     for (int life = 0; life < 4; life++) {
         rig_pass(r, MR_SECOND);
-        /* In the journal, the first snapshot stands behind the records that it replaces. The second
-         * snapshot stands alone. */
+        /* In life 1 the journal has a snapshot after the records that the snapshot replaces. In
+         * life 2 the journal has only a snapshot. */
         if (life == 1) mr_sched_snapshot(r->s, &r->journal);
         if (life == 2) rig_compact(r);
         rig_crash(r);

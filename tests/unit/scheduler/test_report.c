@@ -1,6 +1,5 @@
-/* The scheduler's core: what clients are shown of tasks while they run and afterwards (issue 11,
- * points 3 and 4). The counts of a job add up to the nodes of its graph. Running tasks and the
- * spans of attempts are shown. */
+/* The scheduler's core: what clients are shown of tasks while they run and afterwards. The counts
+ * of a job add up to the nodes of its graph. Running tasks and the spans of attempts are shown. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -122,8 +121,7 @@ static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     rig_message(r, w, &m);
 }
 
-/* If a job makes no progress, clients are told which of its tasks has run longest (issue 11, point
- * 14). */
+/* If a job makes no progress, clients are told which of its tasks has run longest. */
 static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
 {
     (void)state;
@@ -486,8 +484,8 @@ static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
     (void)rig_join(r, &c);
     rig_pass(r, MR_SECOND);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
-    /* A restart does not change the mean number of slots, neither from records nor from a
-     * snapshot. */
+    /* A restart does not change the mean number of slots. The scheduler reads records after the
+     * first restart, and a snapshot after the second one. */
     rig_crash(r);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
     rig_compact(r);

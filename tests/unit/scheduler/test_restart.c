@@ -1,6 +1,6 @@
 /* The scheduler's core in a cluster that knows another journal, because Redis came back empty or
- * from an older copy (issue 11, point A). Two such schedulers may have the same epoch, but they
- * never give the same ids. */
+ * from an older copy. Two such schedulers may have the same epoch, but they never give the same
+ * ids. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -107,7 +107,7 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
-/* ---- a machine that crashed and is there again (issue 11, point G) --------------------------- */
+/* ---- a machine that crashed and is there again ----------------------------------------------- */
 
 static uint32_t replaced(const struct rig *r)
 {

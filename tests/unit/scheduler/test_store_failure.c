@@ -1,4 +1,4 @@
-/* The scheduler's core: tasks that use a store when the store dies (issue 11, point J). */
+/* The scheduler's core: tasks that use a store when the store dies. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

@@ -1,5 +1,4 @@
-/* The text that tasks print is kept within bounds, and text that is dropped is counted (issue 11,
- * point 5). */
+/* The text that tasks print is kept within bounds, and text that is dropped is counted. */
 #include "services/scheduler/history/task_output.h"
 
 #include <setjmp.h>

@@ -77,8 +77,7 @@ static void a_checkpoint_says_what_it_is_of(void **state)
     assert_false(mr_checkpoint_head_read(words, &got));
 }
 
-/* Returns a plan with the stop rules `stop`. The score that ends a session belongs to certain
- * parameters; the tests check that later parameters are not kept instead. */
+/* Returns a plan whose stop rules are `stop`, in JSON. */
 static struct mr_role_plan plan_of(const char *stop)
 {
     struct mr_role_plan p;

@@ -140,7 +140,7 @@ static void test_balanced_parts_stay(void **state)
     add_workers(&f, 2, 1);
     assert_int_equal(moved(&f), 0);
     assert_false(is_even(&f));
-    f.node_of[1] = 1; /* roles may be on nodes in any order */
+    f.node_of[1] = 1; /* the workers need not be in the order of their nodes */
     f.node_of[2] = 0;
     assert_int_equal(moved(&f), 0);
 }

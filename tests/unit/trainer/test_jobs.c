@@ -212,7 +212,8 @@ static void a_feed_that_fails_while_it_is_cancelled_fails_nothing(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
 }
 
-/* Only the id of the roles' job tells a role whether it belongs to the session. */
+/* A waiting join can be answered when the job of the roles is submitted. The submission of another
+ * job, here the feed's, must not answer the join. */
 static void the_answer_to_another_job_answers_no_join(void **state)
 {
     struct rig *r = *state;

@@ -60,8 +60,8 @@ static void a_join_that_is_let_in_learns_all_it_needs(void **state)
     assert_int_equal(x.role, MR_TRAINING_WORKER);
 }
 
-/* A role calls twice. The first call is answered that the session is not formed, and the second
- * call waits. */
+/* A role calls Join again before its first call is answered. The first call then gets the answer
+ * that the session is not formed, and the second call waits. */
 static void a_second_join_of_a_role_ends_the_first(void **state)
 {
     struct rig *r = *state;
@@ -485,7 +485,7 @@ static void who_goes_at_the_end_is_not_missed(void **state)
     assert_int_equal(look(r).generation, generation);
     assert_int_equal(look(r).restores, 0);
     uint32_t seen = r->seen[MR_TX_JOINED];
-    /* The late attempt is told to end. */
+    /* A worker's attempt that joins after the session has ended is told to end. */
     assert_int_equal(join(r, MR_TRAINING_WORKER, 0, "j1-2/1/9"), 0);
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 1);
     assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_EXIT);

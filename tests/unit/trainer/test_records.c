@@ -365,9 +365,9 @@ static void what_no_release_has_written_is_not_taken(void **state)
         uint32_t item;
         uint64_t number;
     } wrong[] = {
-        {0, 1},           /* a number instead of the list */
+        {0, 1},           /* a number instead of the list of all other items */
         {1, 0}, {1, 4},   /* the layout */
-        {2, 20},          /* a number instead of the list of numbers */
+        {2, 20},          /* a number instead of the list that has items 3 to 22 */
         {5, 0}, {5, 8},   /* the state */
         {6, 0}, {6, 5},   /* the phase */
         {23, 1},          /* the reason is not a text */

@@ -438,8 +438,8 @@ static inline void rig_connect(struct rig *r)
     rig_turn(r);
 }
 
-/* Answers Register with the operators and nodes of the session. The test has put the values to
- * adopt and the tasks to keep into the message before. */
+/* Answers the worker's Register, and names the operators and the nodes. Before this call, a test
+ * may put values to adopt and tasks to keep into r->m.registered. */
 static inline void rig_register(struct rig *r, uint64_t incarnation)
 {
     static const struct mr_str names[] = {MR_STR_INIT("inc"), MR_STR_INIT("slow"),

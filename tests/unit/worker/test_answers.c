@@ -358,8 +358,8 @@ static void a_stolen_task_that_lost_its_input_is_answered_once(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* Two running tasks read an object that goes away. The second task's report comes when the worker
- * has the input again, so the worker runs the task again. */
+/* Two running tasks read an object that goes away. The second task reports the missing input only
+ * after the worker has received that value again. So the worker runs the second task again. */
 static void what_finds_its_input_somewhere_else_runs_again(void **state)
 {
     struct rig *r = *state;

@@ -245,8 +245,8 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->connects, connects);
-    /* Row 0 of the table of all nodes stands for no node, so the session's last node finds no
-     * row. */
+    /* Row 0 of the table of all nodes stands for no node. So the table has no room for
+     * the session's last node. */
     for (uint32_t i = 0; i < 2; i++) {
         rig_value(r, RIG_JOB, i, MR_ARRAY_LEN(nodes) - i);
         rig_task(r, RIG_JOB, 10 + i, 1, OP_REF, INPUTS((int)i));
@@ -263,8 +263,8 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     assert_int_equal(r->connects, connects + 1);
 }
 
-/* A task goes back if its inputs, texts or arguments find no room. A smaller task that comes after
- * it may find room. */
+/* If the worker has no room for the inputs, texts or arguments of a task, it returns the task to
+ * the scheduler. The worker may still have room for a smaller task that comes later. */
 static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -559,7 +559,7 @@ static void a_message_has_a_bounded_number_of_completions(void **state)
     heard = (struct heard){0};
     r->on_up = hear_many;
     r->connected = false;
-    rig_event(r, MR_WORKER_DRAIN); /* all tasks that come now go back, without a text */
+    rig_event(r, MR_WORKER_DRAIN); /* the worker returns all new tasks, without error texts */
     for (uint32_t n = 0; n < 65537; n++) {
         rig_task(r, RIG_JOB, n % RIG_ROWS, 1, OP_INC, NULL);
         if (r->m.down.tasks.count == RIG_ROWS || n == 65536) rig_deliver(r);

@@ -134,7 +134,7 @@ static void a_task_that_ignores_its_flag_costs_the_process(void **state)
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(r->done[i].code, MR_OK); /* no task has an error */
     assert_true(r->leaving);
-    /* too late: the worker has reported the end of the task already */
+    /* The executors finish too late: the worker has already reported the end of each task. */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
@@ -158,7 +158,7 @@ static void a_timeout_stops_the_attempt(void **state)
 }
 
 /* A cancelled task has ended, but its executor's report is late, because the next task of the
- * strand runs. The worker must not kill that next task (issue 11, point 9). */
+ * strand runs. The worker must not kill that next task. */
 static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -195,7 +195,7 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
 /* An operator was short so far, and now one of its tasks runs for long. Behind this task, a client
  * submits and cancels one small task after another. Strands from which a cut took all tasks stay in
  * the executor's inbox. The worker must give the executor no more strands than its inbox has room
- * for (issue 11, point B). */
+ * for. */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;

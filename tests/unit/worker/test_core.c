@@ -343,8 +343,8 @@ static void a_worker_that_is_not_there_is_freed(void **state)
     assert_null(none);
 }
 
-/* The scheduler has lost the value of task 1, which another task here still needs. So the scheduler
- * sends task 1, whose value it had sent before. */
+/* The scheduler sent the value of task 1 to the worker, and then lost the value. So the scheduler
+ * assigns task 1 to the worker, which still has the value for task 2. */
 static void a_task_runs_though_its_value_was_sent_before(void **state)
 {
     struct rig *r = *state;

@@ -243,7 +243,8 @@ static void a_timeout_that_is_ignored_costs_the_process(void **state)
     assert_int_equal(r->connects, connects);
 }
 
-/* The executor reports items before the cancelled one. This must not make the grace begin anew. */
+/* While the grace of a cancelled item runs, the executor reports the items that precede the
+ * cancelled item in the strand. These reports must not make the grace begin anew. */
 static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
 {
     struct rig *r = *state;
@@ -429,7 +430,7 @@ static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
     rig_value(r, RIG_JOB, 23, 2);
     r->m.value_node[0] = 0; /* the same object, now on a node that this worker does not know */
     rig_value(r, RIG_JOB, 20, 2);
-    /* The fetch of this object is under way, so its place does not change. */
+    /* the object of value 20 is being fetched already, so the worker ignores this new place */
     r->m.value_node[1] = 0;
     rig_deliver(r);
     fetched(r, MR_OK, "");
@@ -555,8 +556,8 @@ static void what_has_stopped_is_not_killed(void **state)
     assert_false(r->lethal);
 }
 
-/* The object was lost once, and was sent again. The second fetch finds no room, which must not
- * count as a loss. */
+/* The first fetch of value 21 does not find its object. The second fetch finds no room, so the
+ * outcome must be NO_ROOM and not LOST_INPUT. */
 static void what_was_lost_and_is_back_may_find_no_room(void **state)
 {
     struct rig *r = *state;

@@ -445,7 +445,7 @@ static struct mr_strand_result run_moody(struct rig *r, uint32_t items)
 }
 
 /* The duration of a task that sleeps is not its processor time, even if earlier tasks of the
- * operator were short (issue 11, point 4). */
+ * operator were short. */
 static void what_waits_does_not_compute_however_short_it_was_before(void **state)
 {
     struct rig *r = *state;

@@ -43,8 +43,8 @@ static uint32_t dice(struct model *m, uint32_t n)
     return (uint32_t)mr_rng_below(&m->rng, n);
 }
 
-/* Sends the value of node `i`, which exists outside the worker: inline, or as an object of a
- * node. */
+/* Sends the worker the value of task `i`, which exists outside the worker: inline, or as an object
+ * on another machine. */
 static void bring(struct model *m, uint32_t i)
 {
     bool remote = !m->calm && dice(m, 2);
@@ -278,8 +278,8 @@ static void settle(struct model *m)
         for (uint32_t i = 0; i < NODES; i++) {
             struct node *n = &m->nodes[i];
             if (n->state == SENT) sent++;
-            /* Values that are ELSEWHERE were sent before, and the worker has not reported them
-             * missing. */
+            /* A value that is ELSEWHERE was sent to the worker already: when it became ELSEWHERE,
+             * and again with each later task that needs it. */
             if (n->state != ABSENT || !is_needed_here(m, i)) continue;
             n->state = ELSEWHERE;
             bring(m, i);

@@ -98,8 +98,8 @@ static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
     assert_int_equal(r->queued, 0);
 }
 
-/* Register offers attempt 2 of a task, which waits until attempt 1 has ended. Attempt 1 fails
- * before Register is answered. */
+/* Attempt 2 of a task waits at the worker until attempt 1 has ended, and Register names attempt 2.
+ * Attempt 1 fails before Registered comes, and Registered does not keep attempt 2. */
 static void a_later_attempt_that_is_not_kept_does_not_start(void **state)
 {
     struct rig *r = *state;
@@ -388,7 +388,8 @@ static void the_outbox_holds_back_the_start_of_more(void **state)
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_run_all(r);
     rig_connect(r);
-    /* Tasks start until 1024 values are held. Tasks that executors had by then still run. */
+    /* While 1024 completions wait in the outbox, executors get no more tasks. Tasks that executors
+     * already have still run. */
     assert_true(r->held >= 1024);
     assert_true(r->held < 2000);
 }

@@ -474,7 +474,8 @@ static void an_object_that_was_made_here_is_read_here(void **state)
     assert_true(mr_object_id_eq(in->object, (mr_object_id){1, 1}));
 }
 
-/* A value that was used up in its strand is told with the times and the slot of its task. */
+/* Two tasks run on one executor, and only the second task uses the value of the first one. So the
+ * worker drops this value. The scheduler still learns the times and the slot of the first task. */
 static void what_was_used_up_is_told_with_its_times(void **state)
 {
     struct rig *r = *state;

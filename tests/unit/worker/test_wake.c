@@ -290,8 +290,8 @@ static void without_a_task_that_could_start_all_results_may_come_first(void **st
     assert_int_equal(mr_worker_wake_after(r->w), 3);
 }
 
-/* While a task is ready, only the next result of each strand counts. The urgent results behind task
- * 0 do not count yet. */
+/* While a task is ready, mr_worker_wake_after looks only at the next result of each strand. The
+ * results of tasks 1 and 2 must wake the core at once, but they come after the result of task 0. */
 static void only_the_next_results_count_while_tasks_are_ready(void **state)
 {
     struct rig *r = *state;

@@ -86,8 +86,8 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
-/* Replays the replacement of store `n` by store `heir` of the same node, if a value of the journal
- * names `heir` already: the objects of `n` are objects of `heir` from now on. */
+/* Replays the replacement of store `n` by store `heir` of the same node. A value of the journal
+ * names `heir`, so `heir` has a number already. The objects of `n` become objects of `heir`. */
 static void replay_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 {
     for (uint32_t v = 0; v < s->value_list.top; v++)

@@ -1,6 +1,6 @@
 /* Walks over all values, to find the values of one store or those of given objects. Each step does
- * a bounded part of a walk. A value that the walk has not reached yet looks as before; a worker
- * that reads such a lost value meanwhile reports it as missing. */
+ * a bounded part of a walk. If values are lost, a value that the walk has not reached yet still
+ * counts as present. A worker that reads such a value meanwhile reports the value as missing. */
 #include "services/scheduler/core/cluster/value_scan.h"
 
 #include "base/assert.h"
@@ -97,7 +97,8 @@ void mr_sched__scan_tick(struct mr_sched *s)
     }
 }
 
-/* Returns a scan of this type and store in the ring that has not begun; NULL: there is none. */
+/* Returns the ring's scan of this type and store that has not begun; NULL: there is no such
+ * scan. */
 static struct scan *waiting(struct scan_ring *r, enum scan_type type, uint32_t store)
 {
     for (uint32_t i = 1; i < r->count; i++) { /* the scan at 0 has begun */

@@ -47,8 +47,8 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_ws_miss
         mr_sched__value_unkeep(s, s->tasks[x].value);
 }
 
-/* Handles a value that the worker both reports and misses in one message: it computed the value and
- * then lost it. */
+/* Handles a missing input that the worker itself made and then lost. The completion of the input
+ * may be in the same message, so this function is called after the completions. */
 static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_ws_missing *m)
 {
     uint32_t task = mr_sched__find(s, m->job.v, m->index);

@@ -1,7 +1,7 @@
-/* Rings of tasks that run again apart from others: quarantined tasks, and tasks that had too little
- * memory. Also records which attempts workers were told to stop, and whether another task starts on
- * the node that is kept free for a retry. place/quarantine.c and place/memory_retry.c decide where
- * and when the tasks run. */
+/* Two rings of ready tasks that are retried under special rules: quarantined tasks, and tasks that
+ * twice had too little memory. Also records which attempts workers were told to stop, and whether
+ * another task starts on the node that is kept free for a retry. place/quarantine.c and
+ * place/memory_retry.c decide where and when the tasks run. */
 #include "services/scheduler/core/index/retry_rings.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* Rings of ready tasks that run again apart from others: quarantined tasks, and tasks that had too
- * little memory. For the core's own files only. */
+/* Two rings of ready tasks that are retried under special rules: quarantined tasks, and tasks that
+ * twice had too little memory. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/lookup.h"

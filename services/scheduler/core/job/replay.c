@@ -179,8 +179,8 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     /* The cache of small values has no room for this value, so the value is lost. Its task may run
      * again: if its running job needs the value, or when a client asks a done job for the value. */
     mr_sched__value_release(s, v, true);
-    /* the node is an alias: it only refers to a key of another job. mr_sched__shared_key_enter
-     * treats it as an alias without a value */
+    /* T_FIXED: the node is an alias, which only refers to a key of another job. Its state stays as
+     * it is: at the end of the replay, shared_key.c settles aliases that have no value. */
     if (t->flags & T_FIXED) return;
     mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
     t->refs = REF_NONE;

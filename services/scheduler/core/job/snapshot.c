@@ -1,5 +1,6 @@
-/* Snapshots compact the journal, as in Raft: the whole durable state as journal records, after
- * which older records can be trimmed. job/replay.c reads them; layouts: state/record.c. */
+/* Snapshots compact the journal, as in Raft. A snapshot is the whole durable state as journal
+ * records. Records that are older than the snapshot can be trimmed. job/replay.c reads the records
+ * of a snapshot; state/record.c describes their layouts. */
 #include "services/scheduler/core/job/snapshot.h"
 
 #include "base/assert.h"

@@ -3,7 +3,8 @@
  * and gives the task back, and the task is tried again. If that fails twice, the task runs on a
  * node that is kept free for it: nothing runs beside it but long-running tasks, so the store can
  * spill everything else. A task that does not fit even there fails, and the error text names the
- * sizes. One node at a time is kept free, so that other nodes go on. */
+ * size of its inputs and of the store's memory. One node at a time is kept free, so that other
+ * nodes go on. */
 #include "services/scheduler/core/place/memory_retry.h"
 
 #include "base/units.h"
@@ -244,9 +245,10 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* True: on the node of `store`, tasks that will end run or hold objects. Asked when a long-running
- * task was refused there. No node is kept free for a long-running task, because it may never end.
- * So refused attempts count only if no such tasks were beside it. */
+/* True: on the node of `store`, tasks that are not long-running are running, or a process may still
+ * hold objects. Asked when a long-running task was refused there. No node is kept free for a
+ * long-running task, because it may never end. So its refused attempts count only if this function
+ * returns false. */
 static bool ran_beside_others(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
@@ -268,7 +270,8 @@ void mr_sched__memory_retry_refused(
         fail(s, task, worker, was_alone, why);
         return;
     }
-    /* attempts of a long-running task beside tasks that will end do not count */
+    /* Other tasks were beside the long-running task. So its `oom_retries` becomes 2, which is less
+     * than OOM_RETRIES_MAX. */
     if (is_long && !is_last) t->oom_retries = 1;
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sched__task_requeue(s, task);

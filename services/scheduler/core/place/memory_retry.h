@@ -3,8 +3,9 @@
 
 #include "services/scheduler/core/state/state.h"
 
-/* Called when a worker's lease has run out, and when a worker has registered. */
+/* Called when the lease of `worker` has run out. */
 void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker);
+/* Called when `worker` has registered. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker);
 void mr_sched__memory_retry_dispatch(struct mr_sched *s);
 /* Called when `worker` had too little memory for the task; `why` has the numbers. Takes the task

@@ -1,5 +1,5 @@
-/* Sends tasks of loops and templates to their cached workers. Each entry of a job's cache names the
- * worker to which a task was first sent (placement_table.h). */
+/* Finds the cached worker of a task of a loop or a template: the worker that first got the same
+ * task, in an earlier round of the loop or an earlier job of the template (placement_table.h). */
 #include "services/scheduler/core/place/placement_cache.h"
 
 #include "services/scheduler/core/index/load_index.h"

@@ -187,7 +187,7 @@ struct extent {
     uint32_t at, count;
 };
 
-struct sent_row { /* a value for which the worker's unsent batch has a row already */
+struct sent_row { /* the batch number `serial`, for `worker`, has a row for the value of `task` */
     uint32_t task, worker, serial;
 };
 

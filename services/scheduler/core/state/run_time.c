@@ -30,8 +30,9 @@ void mr_sched__span_ready(const struct mr_sched *s, const struct task *t, struct
     p->last_input = t->last_input;
 }
 
-/* Emits the span of a task whose worker was lost. Its start is the time that the worker reported,
- * or else when the task was ready and sent. Its end is the time when the worker was last heard. */
+/* Emits the span of a task whose worker was lost. The span begins at the start time that the worker
+ * reported. Without a report, the span begins when the task became ready or was sent, whichever is
+ * later. The span ends when the worker was last heard, but never before the span begins. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

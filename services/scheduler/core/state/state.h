@@ -109,8 +109,9 @@ struct memory_retry {      /* place/memory_retry.c */
     /* the task that the node is kept free for, as soon as it was sent; or NONE */
     uint32_t reserved_task;
     bool is_disturbed; /* another task has started on the node that is kept free */
-    /* when a worker was lost that had not registered since the restart; its node is unknown. 0: no
-     * such worker was lost */
+    /* Time of the latest loss of a worker that is only known from the journal, so that its node is
+     * unknown. Replay of a worker's record also sets the time, because the worker may have been
+     * lost before the restart. 0: there was no such worker. */
     mr_time unrecovered_lost_at;
 };
 

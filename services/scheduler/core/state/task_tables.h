@@ -23,10 +23,12 @@ _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
 /*  A task has two independent facts. Its state:
  *
  *   WAITING ◀──▶ READY ◀──▶ RUNNING ──▶ DONE ──▶ RELEASED
- *      ▲ └───────────────────────────────▲│          │
+ *      ▲                                  │          │
  *      └──────────── value lost ──────────┴──────────┘
- *   and from the first three to ERRED and CANCELLED. RELEASED: nothing needs the value any more.
- *   A retry of the job takes ERRED and CANCELLED back to WAITING.
+ *   The first three states also lead to RELEASED, ERRED and CANCELLED. RELEASED: nothing needs the
+ *   value any more. A retry of the job takes ERRED and CANCELLED back to WAITING. A WAITING or
+ *   READY task becomes DONE without running if another job's task, or a worker that registers
+ *   again, has the value.
  *
  *  Where it was sent: flag SENT, `worker`, `attempt`. A WAITING task may be sent, too. */
 enum task_flag {
@@ -146,7 +148,7 @@ struct value {
     uint8_t flags;
 };
 
-struct block { /* a piece of a small value that does not fit into the value's record */
+struct block { /* up to BLOCK_BYTES bytes of a value that is too large for its record */
     uint32_t next;
     unsigned char bytes[BLOCK_BYTES];
 };
@@ -202,7 +204,8 @@ struct job {
     struct mr_graph *graph;
     uint16_t *ops; /* from an operator's number in the graph to its number in the core */
     struct loop *loops;
-    /* first the entries by the graph's loop slot; then, if the job has a template, those by node */
+    /* Table of cached workers. First come the entries of tasks in loops, in the order of
+     * graph->slot_of. If `shape_1` is not 0, one entry for each node follows. NULL: no table */
     struct cached_placement *cache;
     /* 1 + the number of the struct shape whose table `cache` is; 0: `cache` is the job's own */
     uint32_t shape_1;

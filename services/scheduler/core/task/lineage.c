@@ -41,9 +41,9 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* If the worker may have dropped its copy of the value and another copy exists, the worker no
- * longer counts as the value's keeper. If the worker is connected, it is told to release the
- * value. */
+/* V_LAST: the worker that made the value was told that it may drop the value. If another copy
+ * exists, this worker no longer counts as the value's keeper. If the worker is connected, it is
+ * told to release the value. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];

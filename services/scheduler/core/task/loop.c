@@ -156,13 +156,14 @@ const char *mr_sched__loop_complaint(struct mr_str bytes)
     return "no value";
 }
 
-/* True: the value of `until`, which exists and was checked, ends the loop. */
+/* True: the value of `until`, which exists, ends the loop. */
 static bool says_stop(struct mr_sched *s, uint32_t until)
 {
     const struct value *v = &s->values[s->tasks[until].value];
     struct mr_pack_reader r = mr_pack_read(mr_sched__value_bytes(s, v));
     struct mr_pack_item item;
-    /* the value is an object that an earlier job persisted, so it does not end the loop */
+    /* The scheduler has no bytes of a value that is an object in a store, so the read fails. Such a
+     * value does not end the loop. */
     if (mr_pack_next(&r, &item)) return false;
     if (item.type == MR_PACK_BOOL) return item.boolean;
     if (item.type == MR_PACK_INT) return item.i != 0;

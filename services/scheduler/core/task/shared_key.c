@@ -140,8 +140,9 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     if (from == LITERAL) {
         passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
     } else if (s->values[from].kind == V_OBJECT) {
+        /* This value gets no hold of its own: the hold for the source keeps the object for both. */
         struct value *v = &s->values[mr_sched__value_new(s, task)];
-        v->kind = V_OBJECT; /* the source holds the object in its store for both tasks */
+        v->kind = V_OBJECT;
         v->object = s->values[from].object;
         v->bytes = s->values[from].bytes;
         v->store = s->values[from].store;
@@ -297,8 +298,8 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
 }
 
 /* Links `task` to `source`, if the task's value was replayed from the journal and is the same
- * object as the source's value: then the source holds the object for both. True: `task` is an alias
- * whose value was replayed, so the caller need not link it. */
+ * object as the source's value. Then the hold for the source keeps the object for both tasks. True:
+ * `task` is an alias whose value was replayed, so the caller need not link it. */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct task *t = &s->tasks[task];
@@ -410,8 +411,8 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
     return MR_OK;
 }
 
-/* Called when the job was planned: takes the values that sources have, and plans sources again that
- * were released. */
+/* Called after the job was planned: takes the values that sources have, and plans each released
+ * source again. */
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];

@@ -363,8 +363,8 @@ static void an_older_attempt_that_was_first_has_no_time_of_sending(void **state)
     assert_int_equal(op_of(r, "f").tasks, 1);
 }
 
-/* The core keeps the time at which a task was sent as a number of microseconds in 32 bits, which
- * wraps after 71 minutes. */
+/* Of the time in microseconds at which a task was sent, the core keeps the low 32 bits. These bits
+ * wrap after 71 minutes. */
 static void a_task_that_ran_for_hours_was_sent_before_it_started(void **state)
 {
     (void)state;

@@ -345,7 +345,7 @@ static void lost_objects_are_looked_for_a_few_values_a_step(void **state)
     for (; mr_sched_deadline(r->s) <= r->now && ticks < 100; ticks++)
         tick(r);
     assert_int_equal(left(r, job), 0);
-    assert_in_range(ticks, 3, 5); /* one search serves both reports of `then` */
+    assert_in_range(ticks, 3, 5); /* the two reports that waited share one search */
 }
 
 static void the_objects_of_a_lost_store_are_made_again(void **state)

@@ -265,8 +265,9 @@ static struct mr_sched_totals totals(struct rig *r)
     return t;
 }
 
-/* The submitter may keep the bytes of a large graph, in pieces. These bytes count as bytes of the
- * journal, too. While too many bytes wait for Redis, no task is sent. */
+/* The bytes of a large graph do not pass through the core: the core learns only their number,
+ * `piece_bytes`. These bytes count as bytes of the journal, too. While too many bytes wait for
+ * Redis, no task is sent. */
 static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **state)
 {
     (void)state;

@@ -358,8 +358,8 @@ static void a_retried_task_has_all_its_tries_again(void **state)
     }
 }
 
-/* A persisted result that is lost is computed again. The task that computes it has all its
- * tries. */
+/* A persisted result that is lost is computed again. The task that computes the result may use all
+ * its retries. */
 static void a_lost_result_that_was_persisted_is_made_with_its_tries(void **state)
 {
     (void)state;

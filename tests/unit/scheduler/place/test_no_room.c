@@ -304,8 +304,8 @@ static void what_does_not_stop_is_waited_for_three_seconds(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* The first cancelled task did not report that it has stopped. It does not count any more when the
- * second one is told to stop. */
+/* Two tasks are cancelled, the second one four seconds after the first. Task t waits only until the
+ * second one has stopped. The first one counts as ended, though the worker did not report this. */
 static void what_did_not_stop_long_ago_does_not_count(void **state)
 {
     (void)state;

@@ -14,8 +14,9 @@
 #define R(key) "{\"ref\":\"" key "\"}"
 #define MIB ((uint64_t)1 << 20)
 
-/* Parts are cut from three values, and each result needs one part of each. In the order of the
- * graph the values come one after the other. */
+/* Cuts parts from the values x0, x1 and x2. y0 and y1 each need one part of every value; y2 and y3
+ * each need a further part of x0. In the graph's order, c01, the second part of x0, comes after x1
+ * and x2. */
 #define SHUFFLE(of_c03, targets)                                                                   \
     "{\"tasks\":{" T("x0", "f", "0", "") "," T("x1", "f", "1", "") "," T(                          \
         "x2", "f", "2", "") "," T("c00", "g", R("x0") ",0", "") "," T("c01", "g", R("x0") ",1",    \

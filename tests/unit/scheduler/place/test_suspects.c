@@ -442,7 +442,8 @@ static void probation_of_a_parent_begins_when_it_leaves_its_slot(void **state)
     rig_heartbeat(r, a);
     assert_int_equal(rig_state(r, next, "y"), MR_TASK_READY);
     rig_pass(r, 1);
-    /* Any message of the worker makes the core look again, in the same turn. */
+    /* The probation's time is over, so any message of the worker ends the probation. The core then
+     * asks for a turn at once. */
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_MESSAGE, .slot = a.slot, .incarnation = a.incarnation};
     rig_step(r, &ev);
