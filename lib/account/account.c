@@ -429,6 +429,7 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
         .hold = t->hold,
         .is_restored = t->is_restored,
         .late_permille = (uint16_t)(wall ? MR_MIN(t->late_ns, wall) / (wall / 1000 + 1) : 0),
+        .delayed_ns = t->delayed_ns,
         .ready = t->ready,
         .sent = t->sent,
         .received = t->received,

@@ -52,11 +52,12 @@ struct mr_account_task {
     /* when the last input came to the worker, if it came after the task and from elsewhere */
     mr_time inputs;
     mr_time started, finished;
-    mr_time accounted;     /* when the scheduler had processed the completion */
-    mr_duration cpu_ns;    /* processor time of the operator */
-    mr_duration input_ns;  /* time to map and decode the inputs, at the start */
-    mr_duration output_ns; /* time to store the result, at the end */
-    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
+    mr_time accounted;      /* when the scheduler had processed the completion */
+    mr_duration cpu_ns;     /* processor time of the operator */
+    mr_duration input_ns;   /* time to map and decode the inputs, at the start */
+    mr_duration output_ns;  /* time to store the result, at the end */
+    mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
+    mr_duration delayed_ns; /* the same of the worker's threads, before the start */
     /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,
      * MR_ACCOUNT_RESTRICTED, or 0 */
     uint8_t hold;

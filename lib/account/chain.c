@@ -68,7 +68,10 @@ static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_r
 {
     mr_time here = MR_MAX(x->inputs, need);
     /* until `lane_free` the task's executor ran other tasks */
-    mr_account_chain_down(c, MR_MAX(here, x->lane_free), MR_ACCOUNT_HANDOFF, x);
+    mr_time free = MR_MAX(here, x->lane_free);
+    mr_account_chain_down(
+        c, MR_MAX(free, x->started - MR_MIN(x->delayed_ns, x->started)), MR_ACCOUNT_PREEMPTED, x);
+    mr_account_chain_down(c, free, MR_ACCOUNT_HANDOFF, x);
     mr_account_chain_down(c, here, MR_ACCOUNT_IMBALANCE, x);
     if (here == need) return;
     enum mr_account_class way = x->is_restored ? MR_ACCOUNT_RESTORE : MR_ACCOUNT_TRANSFER;

@@ -18,6 +18,7 @@ struct mr_account_recent {
     uint8_t hold;           /* enum mr_account_class of the time from ready to sent */
     uint8_t is_restored;    /* an input was read back from disk */
     uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
+    mr_duration delayed_ns; /* time before the start in which the kernel ran other threads */
     mr_time ready, sent, received, inputs;
     mr_time started; /* 0: the entry is free */
     mr_time finished, accounted;

@@ -295,6 +295,7 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
         .input_ns = s->input_ns,
         .output_ns = s->output_ns,
         .late_ns = s->late_ns,
+        .delayed_ns = s->delayed_ns,
         .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
                 : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
                                                       : 0};

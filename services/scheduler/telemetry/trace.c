@@ -399,6 +399,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->input_ns = s->input_ns;
     m->output_ns = s->output_ns;
     m->late_ns = s->late_ns;
+    m->delayed_ns = s->delayed_ns;
     m->held = held_of(s->held);
     m->times = times;
     times->ready_ns = s->ready;

@@ -165,6 +165,7 @@ static void one_span(
         .input_ns = in->input_ns,
         .output_ns = in->output_ns,
         .late_ns = in->late_ns,
+        .delayed_ns = in->delayed_ns,
         .held = in->held,
         .bytes = in->bytes};
     /* A worker that registers again reports values that it holds. Their spans were recorded

@@ -61,6 +61,8 @@ struct mr_strand_result {
     mr_duration input_ns;  /* time to map and load inputs */
     mr_duration output_ns; /* time to store the result; 0 for a small result */
     mr_duration late_ns;   /* time in which the thread could run, but the kernel ran another */
+    /* time before the start in which the worker's threads could run, but the kernel ran others */
+    mr_duration delayed_ns;
     /* `message`, `arguments` and `log` are lent until the core has taken the report */
     struct mr_str message;   /* FAILED, STORE_GONE, INPUT_GONE and NO_ROOM: what went wrong */
     struct mr_str arguments; /* the arguments of a task that failed, as text; may be empty */

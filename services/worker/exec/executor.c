@@ -271,11 +271,30 @@ static mr_duration late_look(struct mr_executor *x)
     return x->late_seen - MR_MIN(seen, x->late_seen);
 }
 
+/* As late_look, for the thread that hands out strands. */
+static mr_duration network_late_look(struct mr_executor *x)
+{
+    mr_duration seen = x->network_late_seen;
+    if (!mr_clock_delay_read(x->env->network_delay_fd, &x->network_late_seen)) return 0;
+    return x->network_late_seen - MR_MIN(seen, x->network_late_seen);
+}
+
+/* Returns how long the kernel delayed this thread and the thread that hands out strands since the
+ * last item ended. */
+static mr_duration delay_before(struct mr_executor *x, mr_time now)
+{
+    mr_duration gap = x->ended_at && x->thread ? now - x->ended_at : 0;
+    if (gap < LATE_WORTH) return 0;
+    mr_duration own = late_look(x), network = network_late_look(x);
+    return MR_MIN(own + network, gap);
+}
+
 /* Returns the delay (see LATE_WORTH) of an item that took the time `took` and used the processor
  * for the time `cpu`. */
 static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
 {
     mr_duration idle = took - MR_MIN(cpu, took);
+    if (took >= LATE_WORTH && x->thread) (void)network_late_look(x); /* for delay_before */
     return took < LATE_WORTH || !idle ? 0 : MR_MIN(late_look(x), idle);
 }
 
@@ -293,6 +312,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_assert(item->op < x->env->ops_count);
     bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
+    mr_duration delayed = delay_before(x, now);
     if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
     x->waited_cpu = x->stolen_cpu = 0;
     x->input_ns = x->output_ns = 0;
@@ -307,12 +327,14 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (x->env->crash_record) mr_crash_record_end(x->env->crash_record, x->slot);
     mr_time end = mr_clock_now();
     mr_pulse_mark(&x->pulse, end);
+    x->ended_at = end;
     if (!runs) return end;
     item->result.duration_ns = end - now;
     mr_duration cpu = cpu_of(x, now, end);
     item->result.input_ns = x->input_ns;
     item->result.output_ns = x->output_ns;
     item->result.late_ns = late_of(x, end - now, cpu);
+    item->result.delayed_ns = delayed;
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
     x->took_ns[item->op] = end - now;
     return end;

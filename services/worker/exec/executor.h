@@ -55,6 +55,8 @@ struct mr_executor_env { /* shared by all executors; constant while they run */
      * have not begun; NULL: nothing is counted */
     struct mr_wake_counter *wake_counter;
     uint64_t scratch_bytes_max;
+    /* mr_clock_delay_open of the thread that hands out strands; -1: none */
+    int network_delay_fd;
     void (*report)(void *ctx, const struct mr_run_report *r); /* called on any thread; may wait */
     /* called on any thread when mr_executor_take_log has output; NULL: not called */
     void (*logged)(void *ctx);

@@ -44,9 +44,11 @@ struct mr_executor {
     /* sum of the times of items since that reading; each was too short for a reading of its own */
     mr_duration cpu_short;
 
-    struct mr_pulse pulse; /* marked at the end of each item */
-    int late_fd;           /* descriptor of mr_clock_delay_open; -1: none */
-    mr_duration late_seen; /* delay that was last read from late_fd */
+    struct mr_pulse pulse;         /* marked at the end of each item */
+    int late_fd;                   /* descriptor of mr_clock_delay_open; -1: none */
+    mr_duration late_seen;         /* delay that was last read from late_fd */
+    mr_duration network_late_seen; /* the same for network_delay_fd */
+    mr_time ended_at;              /* when the last item ended; 0: there was none */
 
     /* the item that runs */
     struct mr_run *run;

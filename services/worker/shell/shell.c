@@ -198,6 +198,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .store = sh->store,
         .store_address = sh->identity.store_address};
     mr_role_configure(&roles);
+    sh->env.network_delay_fd = mr_clock_delay_open();
     sh->here_env = sh->env;
     sh->here_env.report = on_report_here;
     sh->here = mr_executor_new(&sh->here_env);
@@ -339,6 +340,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     for (uint32_t i = 0; i < sh->executors_count; i++)
         mr_executor_stop(&sh->executors[i]);
     mr_executor_stop(&sh->here);
+    mr_clock_delay_close(&sh->env.network_delay_fd);
     mr_work_sharing_free(&sh->work_sharing);
     mr_transport_close();
     mr_prefetch_stop(&sh->prefetch);

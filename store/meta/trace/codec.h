@@ -29,11 +29,12 @@ struct mr_trace_span {
      * the last one itself */
     uint64_t inputs;
     uint64_t cpu_ns;
-    uint64_t input_ns;  /* time to map and load inputs */
-    uint64_t output_ns; /* time to store the result */
-    uint64_t late_ns;   /* time in which the thread could run and the kernel ran another one */
-    uint32_t held;      /* enum mr_trace_held */
-    uint64_t bytes;     /* bytes of the task's value */
+    uint64_t input_ns;   /* time to map and load inputs */
+    uint64_t output_ns;  /* time to store the result */
+    uint64_t late_ns;    /* time in which the thread could run and the kernel ran another one */
+    uint64_t delayed_ns; /* the same of the worker's threads, before the start */
+    uint32_t held;       /* enum mr_trace_held */
+    uint64_t bytes;      /* bytes of the task's value */
     /* Names, set by the decoder and borrowed from the block; "": unknown. */
     struct mr_str op, worker;
     /* Numbers, set by the caller of the encoder. Within a block one number always has the same

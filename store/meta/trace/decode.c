@@ -146,9 +146,8 @@ struct measured {
 
 static void take_measured(struct decoder *d, struct measured *m, struct mr_trace_span *s)
 {
-    m->mask = d->p < d->end ? *d->p++ : ~0u;
-    if (m->mask & ~(unsigned)(RECEIVED | INPUTS | INPUT | OUTPUT | LATE | HELD | LAST))
-        d->bad = true;
+    if (d->p == d->end) d->bad = true;
+    m->mask = d->p < d->end ? *d->p++ : 0;
     if (m->mask & RECEIVED) m->received = take(d);
     if (m->mask & INPUTS) m->inputs = take_difference(d, 0);
     if (m->mask & INPUT) s->input_ns = take(d) * MR_TRACE_TICK_NS;
@@ -156,6 +155,7 @@ static void take_measured(struct decoder *d, struct measured *m, struct mr_trace
     if (m->mask & LATE) s->late_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & HELD) s->held = take_u32(d);
     if (m->mask & LAST) d->distance = take_difference(d, 0);
+    if (m->mask & DELAYED) s->delayed_ns = take(d) * MR_TRACE_TICK_NS;
 }
 
 static void put_in_time(const struct measured *m, struct lane *l, struct mr_trace_span *s)
@@ -186,7 +186,7 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     struct measured m = {0};
     s->attempt = 1;
     s->outcome = s->held = 0;
-    s->inputs = s->input_ns = s->output_ns = s->late_ns = 0;
+    s->inputs = s->input_ns = s->output_ns = s->late_ns = s->delayed_ns = 0;
     if (flags & MORE) has = take_more(d, l, s, &is_measured);
     if (is_measured) take_measured(d, &m, s);
     s->bytes = l->bytes;

@@ -250,7 +250,7 @@ static unsigned measured_of(
 {
     return (s->received / MR_TRACE_TICK_NS != l->received ? RECEIVED : 0u) |
            (s->inputs ? INPUTS : 0u) | (s->input_ns ? INPUT : 0u) | (s->output_ns ? OUTPUT : 0u) |
-           (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u) |
+           (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u) | (s->delayed_ns ? DELAYED : 0u) |
            ((uint64_t)s->index - s->last_input != e->distance ? LAST : 0u);
 }
 
@@ -271,6 +271,7 @@ static unsigned char *put_measured(struct mr_trace_encoder *e, unsigned char *p,
         e->distance = (uint64_t)s->index - s->last_input;
         p = put_difference(p, s->index, s->last_input);
     }
+    if (mask & DELAYED) p = put(p, s->delayed_ns / MR_TRACE_TICK_NS);
     return p;
 }
 

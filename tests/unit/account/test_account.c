@@ -220,6 +220,27 @@ static void messages_of_a_paused_worker_wait(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 450);
 }
 
+/* The worker received the task after 100 ms and started it after 500 ms. The kernel ran other
+ * threads for 300 ms of that time. */
+static void a_worker_that_the_kernel_delays_hands_over_late(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    struct mr_account_task t = ran(0, 0, 1, 1001);
+    t.received = MS(101);
+    t.started = MS(501);
+    t.cpu_ns = MS(500);
+    t.delayed_ns = MS(300);
+    give(t);
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_SEND), 100);
+    assert_int_equal(ms_of(MR_ACCOUNT_HANDOFF), 100);
+    assert_int_equal(ms_of(MR_ACCOUNT_PREEMPTED), 300);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 500);
+}
+
 /* Clients learn of the end of a job when Redis has the record of it. */
 static void the_end_of_a_job_waits_for_the_journal(void **state)
 {
@@ -662,6 +683,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_job_waits_for_the_journal),
         cmocka_unit_test(a_paused_worker_is_stopped_and_so_is_who_waits_for_it),
         cmocka_unit_test(a_paused_scheduler_decides_late),
+        cmocka_unit_test(a_worker_that_the_kernel_delays_hands_over_late),
         cmocka_unit_test(messages_of_a_paused_worker_wait),
         cmocka_unit_test(measured_times_longer_than_the_run_are_cut),
         cmocka_unit_test(each_step_of_a_task_has_its_class),

@@ -128,6 +128,7 @@ static struct mr_ws_completed completed_full(void)
         .output_ns = times,
         .late_ns = times,
         .waited_ns = times,
+        .delayed_ns = times,
         .slot = index3,
         .failures = failures,
         .failures_count = 1};

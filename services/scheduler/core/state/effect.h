@@ -89,10 +89,11 @@ struct mr_sched_span {
      * the last one itself */
     mr_time inputs;
     uint64_t cpu_ns;
-    mr_duration input_ns;  /* time to map and load inputs */
-    mr_duration output_ns; /* time to store the result */
-    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
-    uint32_t held;         /* enum mr_sched_held */
+    mr_duration input_ns;   /* time to map and load inputs */
+    mr_duration output_ns;  /* time to store the result */
+    mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
+    mr_duration delayed_ns; /* the same of the worker's threads, before the start */
+    uint32_t held;          /* enum mr_sched_held */
     uint64_t bytes; /* size of the value; 0: there is no value, or its size was not reported */
 };
 
