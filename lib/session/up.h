@@ -46,11 +46,8 @@ struct mr_ws_completed {
     const uint64_t *duration_ns;
     const uint64_t *cpu_ns;
     const uint32_t *slot;
-    const uint64_t *input_ns; /* NULL, as the next four: all 0 */
-    const uint64_t *output_ns;
-    const uint64_t *late_ns;
-    const uint64_t *waited_ns;
-    const uint64_t *delayed_ns;
+    /* Each of these columns may be NULL: all 0. */
+    const uint64_t *input_ns, *output_ns, *late_ns, *waited_ns, *delayed_ns;
     const struct mr_ws_failure *failures; /* ascending by row */
     uint32_t failures_count;
 };
