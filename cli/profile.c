@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
+#include "cli/profile_offline.h"
 #include "cli/term/table.h"
 #include "host/clock.h"
 
@@ -15,6 +16,7 @@ struct profile_config {
     struct mr_client_options client;
     uint64_t steps;
     mr_duration last;
+    struct mr_offline_options offline;
 };
 
 static const struct mr_option profile_options[] = {
@@ -34,6 +36,7 @@ static const struct mr_option profile_options[] = {
         .at = offsetof(struct profile_config, last),
         .min = MR_MS,
         .max = 366 * 24 * 3600 * MR_SECOND},
+    MR_OFFLINE_OPTIONS(struct profile_config, offline),
 };
 
 const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
@@ -43,6 +46,7 @@ const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
     .usage = "[flags] [JOB]",
     .examples = "  millrace profile j1kq07ab-7\n"
                 "  millrace profile --last 10m\n"
+                "  millrace profile j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
                 "  millrace profile j1kq07ab-7 --steps 20\n",
     .options = profile_options,
     .options_count = MR_ARRAY_LEN(profile_options),
@@ -179,28 +183,41 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
     if (lost) (void)printf("\n%" PRIu64 " attempts were not recorded\n", lost);
 }
 
+static int ask(
+    const struct profile_config *k, const char *job, yyjson_doc **doc, struct mr_error *e)
+{
+    struct mr_client c = {0};
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(job ? job : ""));
+    int err = mr_client_open(&k->client, &c, e);
+    if (!err && job)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e,
+            "/v1/jobs/%s/profile?steps_max=%" PRIu64, escaped, k->steps);
+    else if (!err)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e, "/v1/account?from_ns=%" PRIu64,
+            mr_clock_wall() - k->last);
+    mr_client_fini(&c);
+    return err;
+}
+
 int mr_command_profile(int argc, char **argv)
 {
     struct profile_config k = {0};
     struct mr_texts rest = {0};
     struct mr_error e = {0};
-    struct mr_client c = {0};
     yyjson_doc *doc = NULL;
     mr_config_load(&mr_profile_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
     const char *job = rest.count ? rest.items[0] : NULL;
-    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(job ? job : ""));
-    if (!err && job)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
-            "/v1/jobs/%s/profile?steps_max=%" PRIu64, escaped, k.steps);
-    else if (!err)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
-            "/v1/account?from_ns=%" PRIu64, mr_clock_wall() - k.last);
-    if (!err && c.json) mr_client_print(doc);
-    if (!err && !c.json) print_profile(yyjson_doc_get_root(doc), job, k.steps > 0);
+    int err;
+    if (mr_offline_is_wanted(&k.offline) && !job)
+        err = mr_fail(&e, MR_EINVAL, "--offline: expected the id of a job");
+    else if (mr_offline_is_wanted(&k.offline))
+        err = mr_profile_offline(&k.offline, job, (uint32_t)k.steps, &doc, &e);
+    else
+        err = ask(&k, job, &doc, &e);
+    if (!err && k.client.json) mr_client_print(doc);
+    if (!err && !k.client.json) print_profile(yyjson_doc_get_root(doc), job, k.steps > 0);
     yyjson_doc_free(doc);
-    mr_client_fini(&c);
     mr_texts_fini(&rest);
     mr_config_fini(&mr_profile_spec, &k);
-    return err ? mr_client_fail(argv[0], &e) : MR_EXIT_OK;
+    return err ? mr_client_fail("profile", &e) : MR_EXIT_OK;
 }

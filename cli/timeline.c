@@ -3,11 +3,9 @@
  * format in both cases. */
 #include "base/alloc.h"
 #include "cli/internal.h"
-#include "cli/client/paths.h"
+#include "cli/offline.h"
 #include "cli/term/table.h"
-#include "host/os/file.h"
 #include "session/up.h"
-#include "services/scheduler/history/history.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,10 +17,7 @@ struct timeline_config {
     struct mr_client_options client;
     uint64_t spans;
     uint64_t after;
-    bool offline;
-    const char *redis;
-    const char *redis_password_file;
-    const char *dir;
+    struct mr_offline_options offline;
 };
 
 static const struct mr_option timeline_options[] = {
@@ -42,26 +37,7 @@ static const struct mr_option timeline_options[] = {
         .help = "only spans that ended after this time (ns since 1970)",
         .at = offsetof(struct timeline_config, after),
         .max = UINT64_MAX},
-    {.name = "offline",
-        .type = MR_OPTION_BOOL,
-        .help = "read Redis and the scheduler's files, without a running cluster",
-        .at = offsetof(struct timeline_config, offline)},
-    {.name = "redis",
-        .type = MR_OPTION_TEXT,
-        .value = "ADDR",
-        .help = "with --offline: unix:PATH or HOST:PORT (default: of the cluster in --dir)",
-        .at = offsetof(struct timeline_config, redis)},
-    {.name = "redis-password-file",
-        .type = MR_OPTION_TEXT,
-        .value = "FILE",
-        .help = "the password of Redis, alone in a file of mode 0600",
-        .at = offsetof(struct timeline_config, redis_password_file)},
-    {.name = "dir",
-        .env = "MILLRACE_DIR",
-        .type = MR_OPTION_TEXT,
-        .value = "DIR",
-        .help = "with --offline: the cluster's directory (default: that of the last `up`)",
-        .at = offsetof(struct timeline_config, dir)},
+    MR_OFFLINE_OPTIONS(struct timeline_config, offline),
 };
 
 const struct mr_config_spec mr_timeline_spec = {.program = "millrace timeline",
@@ -186,26 +162,9 @@ static int read_offline(
 {
     mr_job_id job;
     struct mr_history *h = NULL;
-    struct mr_last_cluster last = {0};
-    struct mr_buf password;
-    int err = mr_job_id_parse(mr_str(text), &job);
-    if (err) return mr_fail(e, err, "\"%.64s\" is no job id (they look like j1kq07ab-7)", text);
-    if (!k->dir && !k->redis) err = mr_last_cluster_read(&last, e);
-    const char *dir = k->dir ? k->dir : last.directory;
-    MR_AUTO(mr_free_ptr) char *redis = dir ? mr_format("unix:%s/run/redis.sock", dir) : NULL;
-    mr_buf_init(&password, 4096);
-    if (!err && k->redis_password_file) {
-        err = mr_file_read_secret(k->redis_password_file, &password, e);
-        mr_buf_add_byte(&password, 0);
-    }
-    const struct mr_history_config config = {.redis = k->redis ? k->redis : redis,
-        .password = password.n ? (const char *)password.p : NULL,
-        .dir = dir};
-    if (!err) err = mr_history_open(&config, &h, e);
+    int err = mr_offline_open(&k->offline, text, &job, &h, e);
     if (!err) err = read_from(h, k, job, doc, e);
     mr_history_close(&h);
-    mr_buf_fini(&password);
-    mr_last_cluster_fini(&last);
     return err;
 }
 
@@ -273,9 +232,8 @@ int mr_command_timeline(int argc, char **argv)
     struct mr_error e = {0};
     yyjson_doc *doc = NULL;
     mr_config_load(&mr_timeline_spec, argc, argv, &k, &rest);
-    bool offline = k.offline || k.redis;
-    int err =
-        offline ? read_offline(&k, rest.items[0], &doc, &e) : ask(&k, rest.items[0], &doc, &e);
+    int err = mr_offline_is_wanted(&k.offline) ? read_offline(&k, rest.items[0], &doc, &e)
+                                               : ask(&k, rest.items[0], &doc, &e);
     if (!err && k.client.json) mr_client_print(doc);
     if (!err && !k.client.json) print_spans(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);

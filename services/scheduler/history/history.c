@@ -87,3 +87,21 @@ int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather
     *not_recorded = tally.not_recorded;
     return tally.is_away ? mr_fail(e, MR_EAWAY, "Redis went away") : MR_OK;
 }
+
+int mr_history_account(struct mr_history *h, mr_job_id job, uint32_t steps_max,
+    struct mr_job_account *out, struct mr_error *e)
+{
+    static const uint32_t segments_max = 4096;
+    const struct mr_trace_source source = {.redis = h->redis, .dir = h->dir};
+    struct mr_trace_view view;
+    struct mr_job_account_ask ask = {.job = job, .steps_max = steps_max};
+    MR_AUTO(mr_free_ptr) mr_job_id *segments = mr_alloc_array(segments_max, sizeof *segments);
+    int err = mr_trace_view_load(&source, job, &view);
+    if (err == MR_ENOENT) return mr_fail(e, err, "no trace of that job is in Redis");
+    if (err) return mr_fail(e, err, "Redis: the trace of that job cannot be read");
+    err = mr_trace_segments_load(&source, segments, segments_max, &ask.segments_count);
+    ask.segments = segments;
+    if (!err) err = mr_job_account_read(&source, &view, &ask, out);
+    mr_trace_view_fini(&view);
+    return err ? mr_fail(e, err, "the trace of that job cannot be read") : MR_OK;
+}

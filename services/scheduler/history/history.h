@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "services/scheduler/history/job_account.h"
 #include "services/scheduler/history/timeline_page.h"
 
 struct mr_history;
@@ -26,3 +27,7 @@ int mr_history_graph(
  * dropped. MR_ENOENT: there is no trace of the job. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);
+/* Reads the account of the job. If the job was not over when its last span was written, the account
+ * ends there. MR_ENOENT: there is no trace of the job. */
+int mr_history_account(struct mr_history *h, mr_job_id job, uint32_t steps_max,
+    struct mr_job_account *out, struct mr_error *e);

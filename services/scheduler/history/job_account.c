@@ -334,18 +334,21 @@ static int window_find(
 {
     const struct mr_job_account_ask *ask = r->ask;
     struct mr_job_account *out = r->out;
-    struct mr_past_job none = {0}, *j = &none;
+    struct mr_past_job none = {0}, last = {0}, *j = &none;
     if (ask->job.v) {
         struct mr_trace_tally tally;
         j = mr_cluster_past_job(&r->past, ask->job);
         if (!j->submitted) mr_trace_read(source, view, NULL, on_extent, j, &tally);
         if (!j->submitted) return MR_ENOENT;
         if (!j->told) j->over = j->told = ask->over_ns;
+        if (!j->told && !ask->now_ns) mr_trace_read(source, view, NULL, on_extent, &last, &tally);
         out->accepted_ns = j->accepted;
     }
     out->is_over = j->over != 0;
     out->from_ns = ask->from_ns ? ask->from_ns : j->submitted;
-    out->until_ns = ask->until_ns ? ask->until_ns : j->told ? j->told : ask->now_ns;
+    out->until_ns = ask->until_ns ? ask->until_ns
+                    : j->told     ? j->told
+                                  : MR_MAX(ask->now_ns, last.told);
     out->until_ns = MR_MAX(out->until_ns, out->from_ns + 1);
     mr_cluster_past_select(&r->past, out->from_ns, out->until_ns);
     r->target = MR_ACCOUNT_NONE;
@@ -425,4 +428,12 @@ void mr_job_account_fini(struct mr_job_account *a)
     mr_release(a->ops);
     mr_release(a->steps);
     *a = (struct mr_job_account){0};
+}
+
+uint64_t mr_job_account_busy(const struct mr_job_account *a)
+{
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
+        if (is_busy((enum mr_account_class)i)) ns += a->sums.ns[i];
+    return ns;
 }

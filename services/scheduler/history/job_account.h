@@ -13,7 +13,8 @@ struct mr_job_account_ask {
     /* The account's window; 0: from the submission of the job, until its end. Times are ns since
      * 1970. */
     uint64_t from_ns, until_ns;
-    uint64_t now_ns;  /* the window of a job that is not over ends now */
+    /* the window of a job that is not over ends now; 0: with the last span of the job */
+    uint64_t now_ns;
     uint64_t over_ns; /* when the job ended; 0: it has not, or it is not known */
     /* ids of the segments of events (store/meta/trace/events.h), the oldest first */
     const mr_job_id *segments;
@@ -60,3 +61,5 @@ struct mr_job_account {
 int mr_job_account_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     const struct mr_job_account_ask *ask, struct mr_job_account *out);
 void mr_job_account_fini(struct mr_job_account *a);
+/* Returns the time in which slots ran tasks. */
+uint64_t mr_job_account_busy(const struct mr_job_account *a);

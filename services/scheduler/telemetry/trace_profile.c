@@ -87,15 +87,12 @@ void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
         mr_shell_fail(call, answer->err, "the trace has nothing of that job");
         return;
     }
-    uint64_t busy = 0;
-    for (uint32_t i = MR_ACCOUNT_COMPUTE; i <= MR_ACCOUNT_OUTPUT; i++)
-        busy += a->sums.ns[i];
     m.from_ns = a->from_ns;
     m.until_ns = a->until_ns;
     m.wall_ns = a->until_ns - a->from_ns;
     m.slot_ns = a->slot_ns;
     m.slots = (a->slot_ns + m.wall_ns / 2) / m.wall_ns;
-    if (a->slot_ns) m.white_space = 1.0 - (double)busy / (double)a->slot_ns;
+    if (a->slot_ns) m.white_space = 1.0 - (double)mr_job_account_busy(a) / (double)a->slot_ns;
     m.other_ns = a->other_ns;
     m.not_recorded = a->not_recorded;
     m.n_classes = classes_out(sh, &a->sums, &m.classes);

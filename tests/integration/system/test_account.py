@@ -137,6 +137,31 @@ class Shapes(Case):
             self.assertGreaterEqual(busy, used * 0.9)
 
 
+class Outliving(Case):
+    def test_a_profile_is_read_without_the_cluster(self):
+        with Cluster("--workers", "2") as c:
+            job = c.run(naps(20, 0.01))["id"]
+            live = self.profile(c, job)
+            os.kill(c.pids("mr-scheduler")[0], signal.SIGSTOP)
+            try:
+                there = c.cli("profile", job, "--offline", "--dir", str(c.dir / "c"), "--json", "--steps", "1000")[1]
+            finally:
+                os.kill(c.pids("mr-scheduler")[0], signal.SIGCONT)
+            self.assertEqual(self.account(json.loads(there)), self.account(live))
+            self.assertEqual(json.loads(there)["critical_path"]["steps"], live["critical_path"]["steps"])
+
+    def test_a_job_that_the_scheduler_died_in(self):
+        """All that ran until a second before the end is in the account."""
+        with Cluster("--workers", "2") as c:
+            job = c.submit(naps(400, 0.02))
+            wait_for("half of the tasks", lambda: int(c.job(job)["counts"]["done"]) >= 200)
+            directory = str(c.dir / "c")
+            os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+            there = json.loads(c.cli("profile", job, "--offline", "--dir", directory, "--json")[1])
+            self.assertGreater(int(there["wall_ns"]) / 1e9, 1.0)
+            self.assertGreater(self.account(there)["blocked"], 1.0)
+
+
 class Causes(Case):
     @classmethod
     def setUpClass(cls):

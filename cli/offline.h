@@ -1,0 +1,42 @@
+/* Options of commands that can do without a cluster: --offline, --redis, --redis-password-file and
+ * --dir. Such a command reads Redis and the scheduler's files. */
+#pragma once
+
+#include "host/config/config.h"
+#include "services/scheduler/history/history.h"
+
+struct mr_offline_options {
+    bool offline;
+    const char *redis;
+    const char *redis_password_file;
+    const char *dir;
+};
+
+/* Rows of an option table. `config`: the config's struct; `member`: its struct mr_offline_options.
+ */
+#define MR_OFFLINE_OPTIONS(config, member)                                                         \
+    {.name = "offline",                                                                            \
+        .type = MR_OPTION_BOOL,                                                                    \
+        .help = "read Redis and the scheduler's files, without a running cluster",                 \
+        .at = offsetof(config, member.offline)},                                                   \
+        {.name = "redis",                                                                          \
+            .type = MR_OPTION_TEXT,                                                                \
+            .value = "ADDR",                                                                       \
+            .help = "with --offline: unix:PATH or HOST:PORT (default: of the cluster in --dir)",   \
+            .at = offsetof(config, member.redis)},                                                 \
+        {.name = "redis-password-file",                                                            \
+            .type = MR_OPTION_TEXT,                                                                \
+            .value = "FILE",                                                                       \
+            .help = "the password of Redis, alone in a file of mode 0600",                         \
+            .at = offsetof(config, member.redis_password_file)},                                   \
+    {                                                                                              \
+        .name = "dir", .env = "MILLRACE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",              \
+        .help = "with --offline: the cluster's directory (default: that of the last `up`)",        \
+        .at = offsetof(config, member.dir)                                                         \
+    }
+
+/* True: the options ask for the offline reader. --redis implies --offline. */
+bool mr_offline_is_wanted(const struct mr_offline_options *o);
+/* Reads the job's id and opens the reader. */
+int mr_offline_open(const struct mr_offline_options *o, const char *job_text, mr_job_id *job,
+    struct mr_history **out, struct mr_error *e);
