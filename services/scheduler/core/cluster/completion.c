@@ -113,7 +113,8 @@ static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, ui
 {
     bool has_run = r->c->started_ns && r->c->duration_ns && r->c->duration_ns[r->at];
     if (!has_run || s->is_adopting || r->attempt > s->tasks[task].attempt) return;
-    span(s, r, task, outcome == MR_OUTCOME_OK ? MR_OUTCOME_CANCELLED : outcome);
+    bool has_made = outcome == MR_OUTCOME_OK || outcome == MR_OUTCOME_USED_UP;
+    span(s, r, task, has_made ? MR_OUTCOME_CANCELLED : outcome);
 }
 
 static void answer_release(struct mr_sched *s, const struct row *r)

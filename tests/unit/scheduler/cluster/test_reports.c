@@ -189,25 +189,26 @@ static void a_value_that_ran_into_its_consumer_has_a_span_and_counts(void **stat
 static void what_ended_after_it_was_stopped_has_a_span_and_no_value(void **state)
 {
     (void)state;
-    static const enum mr_outcome told[] = {MR_OUTCOME_OK, MR_OUTCOME_ERROR, MR_OUTCOME_CANCELLED},
-                                 said[] = {
-                                     MR_OUTCOME_CANCELLED, MR_OUTCOME_ERROR, MR_OUTCOME_CANCELLED};
+    static const enum mr_outcome outcomes[][2] = {{MR_OUTCOME_OK, MR_OUTCOME_CANCELLED},
+        {MR_OUTCOME_USED_UP, MR_OUTCOME_CANCELLED}, {MR_OUTCOME_ERROR, MR_OUTCOME_ERROR},
+        {MR_OUTCOME_CANCELLED, MR_OUTCOME_CANCELLED}};
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 8, 0);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(outcomes); i++) {
+        const enum mr_outcome told = outcomes[i][0];
         struct mr_sched_span s;
         uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
         rig_pass(r, MR_MS);
         assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
-        uint32_t bytes = told[i] == MR_OUTCOME_OK;
+        uint32_t bytes = told == MR_OUTCOME_OK;
         /* Attempt 7 was never sent. */
-        rig_done_as(r, w, job, "x", 7, told[i], no_object, bytes, MR_MS);
-        rig_done_as(r, w, job, "x", 1, told[i], no_object, bytes, 0); /* the attempt did not run */
+        rig_done_as(r, w, job, "x", 7, told, no_object, bytes, MR_MS);
+        rig_done_as(r, w, job, "x", 1, told, no_object, bytes, 0); /* the attempt did not run */
         assert_int_equal(spans(r, job, "x", &s), 0);
         rig_forget_rows(r);
-        rig_done_as(r, w, job, "x", 1, told[i], no_object, bytes, MR_MS);
+        rig_done_as(r, w, job, "x", 1, told, no_object, bytes, MR_MS);
         assert_int_equal(spans(r, job, "x", &s), 1);
-        assert_int_equal(s.outcome, said[i]);
+        assert_int_equal(s.outcome, outcomes[i][1]);
         assert_int_equal(s.bytes, 0);
         assert_int_equal(s.finished - s.started, MR_MS);
         assert_int_equal(rig_count(r, SAID_RELEASE, w, job, "x"), bytes);
