@@ -93,14 +93,15 @@ static const char *bar_of(double share)
     return bar;
 }
 
-static void print_classes(yyjson_val *root)
+/* Prints the times of the classes of `from`, of `all` seconds together. `title`: what the time is.
+ */
+static void print_classes(yyjson_val *from, const char *title, double all)
 {
-    static const struct mr_column columns[] = {{"CLASS", MR_COLUMN_WORD, false},
-        {"SLOT TIME s", MR_COLUMN_NUMBER, false}, {"SHARE", MR_COLUMN_NUMBER, false},
+    const struct mr_column columns[] = {{"CLASS", MR_COLUMN_WORD, false},
+        {title, MR_COLUMN_NUMBER, false}, {"SHARE", MR_COLUMN_NUMBER, false},
         {"", MR_COLUMN_WORD, true}};
     struct class_time classes[CLASSES_MAX];
-    size_t n = classes_of(root, classes);
-    double all = seconds(root, "slot_ns");
+    size_t n = classes_of(from, classes);
     MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
     for (size_t i = 0; i < n; i++) {
         double share = all > 0 ? classes[i].seconds / all : 0;
@@ -148,14 +149,12 @@ static void print_path(yyjson_val *root, yyjson_val *path, bool has_steps)
     static const struct mr_column columns[] = {{"AT s", MR_COLUMN_NUMBER, false},
         {"TIME us", MR_COLUMN_NUMBER, false}, {"CLASS", MR_COLUMN_WORD, false},
         {"OPERATOR", MR_COLUMN_KEY, true}, {"KEY", MR_COLUMN_KEY, false}};
-    struct class_time classes[CLASSES_MAX];
-    size_t n = classes_of(path, classes), at = 0, max = 0;
+    size_t at = 0, max = 0;
     yyjson_val *step = NULL;
-    (void)printf("\ncritical path:");
-    for (size_t i = 0; i < n; i++)
-        (void)printf("%s %.3f s %s", i ? "," : "", classes[i].seconds, classes[i].name);
     (void)printf("\n");
+    print_classes(path, "CRITICAL PATH s", seconds(root, "wall_ns"));
     if (!has_steps) return;
+    (void)printf("\n");
     MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
     yyjson_arr_foreach(yyjson_obj_get(path, "steps"), at, max, step)
     {
@@ -176,7 +175,7 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
     (void)printf("%s%s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n",
         job ? "job " : "the cluster", job ? job : "", seconds(root, "wall_ns"),
         mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
-    print_classes(root);
+    print_classes(root, "SLOT TIME s", seconds(root, "slot_ns"));
     (void)printf("\n");
     print_ops(root);
     if (path) print_path(root, path, has_steps);

@@ -118,6 +118,7 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, o, "output_ns", s->output_ns);
     add_u64(d, o, "late_ns", s->late_ns);
     add_u64(d, o, "delayed_ns", s->delayed_ns);
+    add_u64(d, o, "room_ns", s->room_ns);
     (void)yyjson_mut_obj_add_str(d, o, "held", held_of(s->held));
     return o;
 }

@@ -380,6 +380,7 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     mr_duration wall = t->finished - t->started;
     mr_duration input = MR_MIN(t->input_ns, wall);
     mr_duration output = MR_MIN(t->output_ns, wall - input);
+    mr_duration room = MR_MIN(t->room_ns, output);
     mr_duration late = MR_MIN(t->late_ns, wall - input - output);
     mr_duration cpu = MR_MIN(t->cpu_ns, wall - input - output - late);
     mr_duration blocked = wall - input - output - late - cpu;
@@ -392,7 +393,7 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
         enum mr_account_class class;
     } parts[] = {{input, MR_ACCOUNT_INPUT}, {cpu, MR_ACCOUNT_COMPUTE}, {late, MR_ACCOUNT_PREEMPTED},
         {paused, MR_ACCOUNT_STOPPED}, {blocked - paused, MR_ACCOUNT_BLOCKED},
-        {output, MR_ACCOUNT_OUTPUT}};
+        {room, MR_ACCOUNT_MEMORY}, {output - room, MR_ACCOUNT_OUTPUT}};
     mr_time at = t->started;
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
         mr_time from = MR_MAX(at, settled);

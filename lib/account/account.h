@@ -56,6 +56,7 @@ struct mr_account_task {
     mr_duration cpu_ns;     /* processor time of the operator */
     mr_duration input_ns;   /* time to map and decode the inputs, at the start */
     mr_duration output_ns;  /* time to store the result, at the end */
+    mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
     mr_duration delayed_ns; /* the same of the worker's threads, before the start */
     /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,

@@ -17,13 +17,15 @@ enum mr_account_class {
     /* the slot's own tasks are done, and the next task needs a task of the same operator that runs
      * longer than those, or stands in the queue of another slot */
     MR_ACCOUNT_IMBALANCE,
-    MR_ACCOUNT_REPORT,     /* a completion is on its way from a worker to the scheduler */
-    MR_ACCOUNT_DECIDE,     /* a task is ready, and the scheduler has not placed it yet */
-    MR_ACCOUNT_SEND,       /* a task is on its way from the scheduler to the worker */
-    MR_ACCOUNT_HANDOFF,    /* the worker has all that the task needs, and wakes an executor */
-    MR_ACCOUNT_TRANSFER,   /* an input comes from another worker or node */
-    MR_ACCOUNT_RESTORE,    /* an input is read back from disk */
-    MR_ACCOUNT_MEMORY,     /* the scheduler holds tasks back, because memory is short */
+    MR_ACCOUNT_REPORT,   /* a completion is on its way from a worker to the scheduler */
+    MR_ACCOUNT_DECIDE,   /* a task is ready, and the scheduler has not placed it yet */
+    MR_ACCOUNT_SEND,     /* a task is on its way from the scheduler to the worker */
+    MR_ACCOUNT_HANDOFF,  /* the worker has all that the task needs, and wakes an executor */
+    MR_ACCOUNT_TRANSFER, /* an input comes from another worker or node */
+    MR_ACCOUNT_RESTORE,  /* an input is read back from disk */
+    /* memory is short: the scheduler holds tasks back, or a task that runs waits for room in the
+     * store for its result */
+    MR_ACCOUNT_MEMORY,
     MR_ACCOUNT_JOURNAL,    /* the job waits until Redis has its record */
     MR_ACCOUNT_RESTRICTED, /* no worker that may run the task has what the task asks for */
     MR_ACCOUNT_START_UP,   /* the worker's process starts */

@@ -36,19 +36,13 @@ static uint64_t id_hash(const void *ctx, uint32_t item)
     return mr_hash_u64(p->jobs[item].id.v);
 }
 
-struct mr_past_job *mr_cluster_past_find(const struct mr_cluster_past *p, mr_job_id id)
-{
-    uint32_t at = mr_index_find(&p->by_id, mr_hash_u64(id.v), id_eq, p, &id.v);
-    return at == MR_INDEX_NONE ? NULL : &p->jobs[at];
-}
-
 struct mr_past_job *mr_cluster_past_job(struct mr_cluster_past *p, mr_job_id id)
 {
-    struct mr_past_job *j = mr_cluster_past_find(p, id);
-    if (j) return j;
+    uint32_t at = mr_index_find(&p->by_id, mr_hash_u64(id.v), id_eq, p, &id.v);
+    if (at != MR_INDEX_NONE) return &p->jobs[at];
     if (p->jobs_count == p->jobs_room) {
         uint32_t more = MR_MAX(64u, p->jobs_room * 2);
-        p->jobs = mr_grow(p->jobs, p->jobs_room * sizeof *j, more * sizeof *j);
+        p->jobs = mr_grow(p->jobs, p->jobs_room * sizeof *p->jobs, more * sizeof *p->jobs);
         p->jobs_room = more;
     }
     p->jobs[p->jobs_count] = (struct mr_past_job){.id = id};

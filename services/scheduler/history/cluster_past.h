@@ -41,9 +41,7 @@ struct mr_past_range {
 /* Reads the segments that have events of the range. */
 void mr_cluster_past_read(struct mr_cluster_past *p, const struct mr_trace_source *source,
     const struct mr_trace_view *view, const struct mr_past_range *range);
-/* Returns the job, lent until the next add; NULL: there is no such job. */
-struct mr_past_job *mr_cluster_past_find(const struct mr_cluster_past *p, mr_job_id id);
-/* Returns the job, which is added if it is not there. */
+/* Returns the job, lent until the next call. It is added if it is not there. */
 struct mr_past_job *mr_cluster_past_job(struct mr_cluster_past *p, mr_job_id id);
 /* Keeps the jobs that were submitted before `until` and not over before `from`, and sorts them by
  * their submission. */

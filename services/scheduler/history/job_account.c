@@ -296,6 +296,7 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
         .output_ns = s->output_ns,
         .late_ns = s->late_ns,
         .delayed_ns = s->delayed_ns,
+        .room_ns = s->room_ns,
         .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
                 : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
                                                       : 0};

@@ -400,6 +400,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->output_ns = s->output_ns;
     m->late_ns = s->late_ns;
     m->delayed_ns = s->delayed_ns;
+    m->room_ns = s->room_ns;
     m->held = held_of(s->held);
     m->times = times;
     times->ready_ns = s->ready;

@@ -71,6 +71,7 @@ static struct columns columns_new(struct mr_arena *a)
         .late = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .waited = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .delayed = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .room = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
         .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
 }

@@ -315,7 +315,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_duration delayed = delay_before(x, now);
     if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
     x->waited_cpu = x->stolen_cpu = 0;
-    x->input_ns = x->output_ns = 0;
+    x->input_ns = x->output_ns = x->room_ns = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -333,6 +333,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_duration cpu = cpu_of(x, now, end);
     item->result.input_ns = x->input_ns;
     item->result.output_ns = x->output_ns;
+    item->result.room_ns = x->room_ns;
     item->result.late_ns = late_of(x, end - now, cpu);
     item->result.delayed_ns = delayed;
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;

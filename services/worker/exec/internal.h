@@ -66,6 +66,7 @@ struct mr_executor {
     struct mr_strand_item *item;
     mr_duration input_ns;   /* time that the item spent on its inputs */
     mr_duration output_ns;  /* time that the item spent on storing its result */
+    mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration waited_cpu; /* CPU time that the item spent waiting for helpers */
     mr_duration stolen_cpu; /* CPU time that helpers spent on the item */
     struct mr_op_input *inputs;

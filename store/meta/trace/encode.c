@@ -251,6 +251,7 @@ static unsigned measured_of(
     return (s->received / MR_TRACE_TICK_NS != l->received ? RECEIVED : 0u) |
            (s->inputs ? INPUTS : 0u) | (s->input_ns ? INPUT : 0u) | (s->output_ns ? OUTPUT : 0u) |
            (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u) | (s->delayed_ns ? DELAYED : 0u) |
+           (s->room_ns ? ROOM : 0u) |
            ((uint64_t)s->index - s->last_input != e->distance ? LAST : 0u);
 }
 
@@ -259,7 +260,7 @@ static unsigned char *put_measured(struct mr_trace_encoder *e, unsigned char *p,
 {
     uint64_t sent = s->sent / MR_TRACE_TICK_NS;
     uint64_t received = s->received / MR_TRACE_TICK_NS;
-    *p++ = (unsigned char)mask;
+    p = put(p, mask);
     if (mask & RECEIVED) p = received ? put(p, zigzag(received - sent) + 1) : put(p, 0);
     l->received = received;
     if (mask & INPUTS) p = put_difference(p, s->inputs / MR_TRACE_TICK_NS, sent);
@@ -272,6 +273,7 @@ static unsigned char *put_measured(struct mr_trace_encoder *e, unsigned char *p,
         p = put_difference(p, s->index, s->last_input);
     }
     if (mask & DELAYED) p = put(p, s->delayed_ns / MR_TRACE_TICK_NS);
+    if (mask & ROOM) p = put(p, s->room_ns / MR_TRACE_TICK_NS);
     return p;
 }
 

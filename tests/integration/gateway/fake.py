@@ -154,6 +154,13 @@ class Fake:
     def Cluster_Ops(self, request, context):
         return self.types.OpsResponse(ops=[self.types.OpInfo(name="inc", summary='says "hi"\n\x01')])
 
+    def Cluster_Account(self, request, context):
+        if request.from_ns and request.until_ns and request.from_ns >= request.until_ns:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "from_ns: expected a time before until_ns")
+        answer = self.types.ProfileResponse(wall_ns=5, slots=2, slot_ns=10, from_ns=1, until_ns=6)
+        answer.classes["compute"] = 10
+        return answer
+
     def Metrics_Read(self, request, context):
         return self.types.ReadMetricsResponse(
             text='# HELP a_total A.\n# TYPE a_total counter\na_total{x="1"} 2\na_total{x="2"} 3\n'
@@ -308,7 +315,7 @@ class Fake:
         return self.types.TimelineResponse(spans=[span], more=True)
 
     def Jobs_Profile(self, request, context):
-        return self.types.ProfileResponse(rows=[self.types.ProfileRow(op="inc")], white_space=float("nan"))
+        return self.types.ProfileResponse(ops=[self.types.ProfileRow(op="inc")], white_space=float("nan"))
 
     # ---- Objects -------------------------------------------------------------------------------
 

@@ -146,8 +146,8 @@ class Store(Rig):
         for key in self.redis("KEYS", "*"):
             kind = self.redis("TYPE", key)[0]
             n = int(self.redis(count[kind], key)[0]) if kind in count else 1
-            # bounded and trimmed
-            if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster")):
+            # bounded and trimmed; keys of traces with j0- have the cluster's events
+            if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster", "millrace:trace:j0-")):
                 counts[key] = n
         return counts
 

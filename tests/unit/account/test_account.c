@@ -143,13 +143,15 @@ static void the_run_time_is_divided_by_what_the_worker_measured(void **state)
     struct mr_account_task t = ran(0, 0, 1, 1001);
     t.input_ns = MS(100);
     t.output_ns = MS(50);
+    t.room_ns = MS(20);
     t.late_ns = MS(200);
     t.cpu_ns = MS(400);
     give(t);
     mr_account_job_over(at.a, 0, MS(1001), MS(1001));
     end(1);
     assert_int_equal(ms_of(MR_ACCOUNT_INPUT), 100);
-    assert_int_equal(ms_of(MR_ACCOUNT_OUTPUT), 50);
+    assert_int_equal(ms_of(MR_ACCOUNT_OUTPUT), 30);
+    assert_int_equal(ms_of(MR_ACCOUNT_MEMORY), 20);
     assert_int_equal(ms_of(MR_ACCOUNT_PREEMPTED), 200);
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 400);
     assert_int_equal(ms_of(MR_ACCOUNT_BLOCKED), 250);

@@ -329,7 +329,8 @@ static void done_with_parts(struct rig *r, struct rig_worker w, uint64_t job, co
 {
     const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key), bytes = 1;
-    uint64_t started = 0, duration = MR_SECOND, input = 1, output = 20, late = 300, delayed = 4000;
+    uint64_t started = 0, duration = MR_SECOND, input = 1, output = 20, late = 300, delayed = 4000,
+             room = 7;
     uint64_t waited = MR_SECOND / 2;
     struct mr_ws_up m = {0};
     m.completed = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
@@ -342,6 +343,7 @@ static void done_with_parts(struct rig *r, struct rig_worker w, uint64_t job, co
         .output_ns = &output,
         .late_ns = &late,
         .delayed_ns = &delayed,
+        .room_ns = &room,
         .waited_ns = &waited};
     rig_message(r, w, &m);
 }
@@ -362,6 +364,7 @@ static void a_span_has_the_parts_of_its_time(void **state)
     assert_int_equal(s.output_ns, 20);
     assert_int_equal(s.late_ns, 300);
     assert_int_equal(s.delayed_ns, 4000);
+    assert_int_equal(s.room_ns, 7);
     assert_int_equal(s.held, MR_SCHED_HELD_NOT);
     rig_done(r, w, job, "t1");
     s = span_of(r, job, "t1", 1);

@@ -129,6 +129,7 @@ static struct mr_ws_completed completed_full(void)
         .late_ns = times,
         .waited_ns = times,
         .delayed_ns = times,
+        .room_ns = times,
         .slot = index3,
         .failures = failures,
         .failures_count = 1};

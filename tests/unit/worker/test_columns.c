@@ -139,7 +139,7 @@ static void each_list_of_tasks_is_checked(void **state)
 
 static struct {
     uint32_t rows;
-    uint64_t input, output, late, waited, delayed;
+    uint64_t input, output, late, waited, delayed, room;
     bool has_input, has_waited;
     uint64_t received_first;
     uint32_t received_count, messages;
@@ -159,6 +159,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         told.late += c->late_ns ? c->late_ns[i] : 0;
         told.waited += c->waited_ns ? c->waited_ns[i] : 0;
         told.delayed += c->delayed_ns ? c->delayed_ns[i] : 0;
+        told.room += c->room_ns ? c->room_ns[i] : 0;
     }
     if (!up->received_count) return;
     assert_true(up->received_count <= RECEIVED_KEPT);
@@ -184,6 +185,7 @@ static void what_an_executor_measures_is_told(void **state)
         s->items[0].result.output_ns = failed ? 5000 : 20;
         s->items[0].result.late_ns = failed ? 7000 : 300;
         s->items[0].result.delayed_ns = failed ? 9000 : 400;
+        s->items[0].result.room_ns = failed ? 11000 : 500;
         rig_report(r, s, 1);
     }
     assert_int_equal(told.rows, 2);
@@ -191,6 +193,7 @@ static void what_an_executor_measures_is_told(void **state)
     assert_int_equal(told.output, 5020);
     assert_int_equal(told.late, 7300);
     assert_int_equal(told.delayed, 9400);
+    assert_int_equal(told.room, 11500);
 }
 
 /* Columns of which every number would be 0 are left out. */

@@ -59,6 +59,7 @@ static void span_measured(struct mr_sched_span *p, const struct row *r)
     if (c->output_ns) p->output_ns = c->output_ns[r->at];
     if (c->late_ns) p->late_ns = c->late_ns[r->at];
     if (c->delayed_ns) p->delayed_ns = c->delayed_ns[r->at];
+    if (c->room_ns) p->room_ns = c->room_ns[r->at];
     mr_duration waited = c->waited_ns ? c->waited_ns[r->at] : 0;
     if (waited) p->inputs = p->started - MR_MIN(waited, p->started);
 }

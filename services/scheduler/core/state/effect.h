@@ -91,6 +91,7 @@ struct mr_sched_span {
     uint64_t cpu_ns;
     mr_duration input_ns;   /* time to map and load inputs */
     mr_duration output_ns;  /* time to store the result */
+    mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
     mr_duration delayed_ns; /* the same of the worker's threads, before the start */
     uint32_t held;          /* enum mr_sched_held */
