@@ -183,7 +183,8 @@ static void a_line_of_children_has_an_end(void **state)
     }
     assert_int_equal(generations, 17);
     assert_int_equal(f.r->code, MR_ELIMIT);
-    assert_non_null(strstr(f.r->text, "is at depth 17 of jobs that tasks submitted, at most 16"));
+    assert_non_null(
+        strstr(f.r->text, "would be at depth 17 of jobs that tasks submitted, at most 16"));
 }
 
 int main(void)

@@ -102,8 +102,8 @@ static int check_parent(
         job = mr_sched__job_find(s, s->jobs[job].parent);
     if (generations <= GENERATIONS_MAX) return MR_OK;
     return mr_fail(e, MR_ELIMIT,
-        "parent: job %s is at depth %u of jobs that tasks submitted, at most %d", name, generations,
-        GENERATIONS_MAX);
+        "parent: a child of job %s would be at depth %u of jobs that tasks submitted, at most %d",
+        name, generations, GENERATIONS_MAX);
 }
 
 /* Makes the submitting task give its slot back, since it may wait for a job that needs the slot. */
