@@ -242,7 +242,7 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
 }
 
 /* Checks the values of a message, and adds their number to `*seen`. The value of the key with
- * number n has to be n + 1, with and without a chain. */
+ * number n has to be n + 1, whether the tasks are independent or form a chain. */
 static int check_item(const Millrace__V1__ResultItem *m, const struct shape *shape, uint64_t *seen,
     struct mr_error *e)
 {

@@ -1,4 +1,4 @@
-/* The commands ops and workers. */
+/* `millrace ops` and `millrace workers`: list the operators and the workers of a cluster. */
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"

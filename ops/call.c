@@ -16,7 +16,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Bytes of the memory for packs that a run keeps between two calls. */
+/* A run keeps its memory for a result pack from one call to the next, unless that memory is larger
+ * than this. */
 #define PACK_KEPT_BYTES ((size_t)1 << 20)
 
 struct mr_op_run {
@@ -27,8 +28,9 @@ struct mr_op_run {
     struct mr_buf pack;          /* the bytes of a result that is a pack */
     struct mr_op_result *result; /* where the result is written; lent by the caller */
     struct mr_error *error;
-    uint32_t lanes; /* threads that may share the call's work; 0: the host was not asked yet */
-    bool is_drawn;  /* true: the operator called mark_drawn */
+    /* Threads that may share the call's work; 0: host->lanes was not called yet. */
+    uint32_t lanes;
+    bool is_drawn; /* true: the operator called mark_drawn */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
 
@@ -37,7 +39,7 @@ static struct mr_op_run *run_of(struct mr_op_call *call)
     return MR_CONTAINER_OF(call, struct mr_op_run, call);
 }
 
-/* ---- the services of a call ---- */
+/* ---- struct mr_op_services: functions that operators call ---- */
 
 static int does_fail(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 

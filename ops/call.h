@@ -33,7 +33,7 @@ struct mr_op_result {
     enum mr_op_result_kind kind;
     uint32_t input;
     struct mr_str pack;
-    struct mr_str extent; /* an extent of synthetic data has the mark in its own header */
+    struct mr_str extent; /* for synthetic data its header has the flag MR_VALUE_DRAWN already */
     /* True: the data are synthetic. A host that stores `pack` as an extent marks that extent
      * (mr_value_mark_drawn). */
     bool is_drawn;

@@ -23,9 +23,9 @@ int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struc
  * one shell have the paths of each other's secrets in these variables. */
 int mr_denied_add_environment(struct mr_denied *d, struct mr_error *e);
 
-/* Returns the name of the denied file or directory that contains an absolute path. NULL: the path
- * is not denied. */
+/* If an absolute path is a denied path or lies below one, returns the name of that denied path.
+ * NULL: the path is not denied. */
 const char *mr_denied_path(const struct mr_denied *d, const char *path);
-/* Returns the name of the denied file or directory that contains an open file. Every file of /proc
- * is denied, too. NULL: the file is not denied. */
+/* Does the same for an open file. Every file of /proc is denied too: its name is "a file of /proc".
+ * NULL: the file is not denied. */
 const char *mr_denied_file(const struct mr_denied *d, int fd);

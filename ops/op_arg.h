@@ -38,8 +38,9 @@ struct mr_arg {
         const struct mr_arg *items;     /* of a LIST or DICT */
         const struct mr_tensor *tensor; /* of a TENSOR */
     };
-    /* TENSOR and VALUE: the value extent. OBJECT: the part of the value extent that is mapped;
-     * empty if no part is mapped. */
+    /* The value as one block of bytes with a header (store/object/value.h). TENSOR, VALUE and
+     * BYTES: empty if the value is not there in this form. OBJECT: usually the header alone; empty
+     * if the header is unknown. */
     struct mr_str extent;
     /* Id of an OBJECT, and of any input that is a stored value. */
     mr_object_id object;

@@ -23,8 +23,9 @@ struct frame {
     bool dict;
     /* True: references to inputs are allowed, which holds for the arguments themselves only. */
     bool slots;
-    /* True: this container lies in the bytes that the frame around it reads, so the frame around it
-     * continues where this container ends. False: the container is an input or lies in one. */
+    /* True: this list or dict is part of the pack that the frame around it reads, so that frame
+     * continues where this list or dict ends. False: it is a pack of its own, which is the value of
+     * an input or is stored in an extent. */
     bool shared;
 };
 

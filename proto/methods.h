@@ -62,8 +62,8 @@ struct mr_route_segment {
 
 struct mr_route_header {
     const char *field; /* NULL: the end of the list */
-    /* This header sets the field if path, query and body do not. Last-Event-ID takes precedence
-     * over the query. */
+    /* This header sets the field if path, query and body do not. The header Last-Event-ID is an
+     * exception: it takes precedence over the query. */
     const char *header;
 };
 
@@ -101,7 +101,7 @@ struct mr_proto_value_field {
     const char *field;
     const char *shown;
 };
-/* Returns `shown` of this field. NULL: the field holds no pack. */
+/* Returns the name `shown` of a field that holds a value. NULL: the field holds no value. */
 const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field);
 
 /* Returns a serialized google.protobuf.FileDescriptorSet of all files, without comments. */

@@ -1,9 +1,9 @@
-/* Measures how fast the time of slots is divided into classes.
+/* Measures how fast lib/account divides the time of slots (executor threads) into pieces, each of
+ * one class, such as computing or waiting for a task.
  *     bench_account [tasks] [slots]
- * Prints for three shapes the ns per task and the pieces per task: independent tasks that run back
- * to back; a chain, for which all slots but one wait; and pairs of tasks that run on different
- * slots, so that each slot waits for another one after each task. The times of the tasks are made
- * up. */
+ * Prints the ns per task and the pieces per task for three graphs. In the first one, independent
+ * tasks run back to back. In the second one, a chain runs on one slot, and the other slots wait. In
+ * the third one, each task of a chain runs on the next slot. The times of the tasks are made up. */
 #include "account/account.h"
 #include "base/defs.h"
 #include "host/clock.h"

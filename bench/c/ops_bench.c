@@ -92,7 +92,8 @@ static void *tensor(enum mr_dtype t, unsigned ndim, const uint64_t *shape, struc
     return mr_tensor_build(p, t, ndim, shape);
 }
 
-/* Measures one row of the table. `rest` are the packs of the arguments after the tensors. */
+/* Measures an operator and prints one line. The first arguments are `tensors` large arrays. `rest`
+ * has the other `rest_count` arguments in MessagePack (base/pack.h). */
 static void large(const char *name, const char *op, enum mr_dtype t, unsigned tensors,
     const char *rest, size_t rest_bytes, unsigned rest_count, double bytes_written)
 {

@@ -6,9 +6,9 @@
  *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp]
  *                [--tls CERT KEY CA]
  *
- * 79512 float32 are the 318 kB of examples/mnist.json. --work: each rank computes for this
- * number of microseconds between steps. --tls needs --tcp; without --tcp, ranks meet over UNIX
- * sockets, as with `up --nodes 2`. */
+ * 79512 numbers of type float32 (318 kB) are about as many as the model of examples/mnist.json has.
+ * --work: each rank computes for this number of microseconds between steps. --tls needs --tcp;
+ * without --tcp, ranks meet over UNIX sockets, as with `up --nodes 2`. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"

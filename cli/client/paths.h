@@ -12,9 +12,10 @@ char *mr_paths_program(const char *name);
  * none. */
 char *mr_paths_command(const char *name);
 
-/* The cluster that `up` has recorded last, in last.json of the user's state. A script that starts a
- * cluster may write this file, too, with a token. Texts are "" where the file has none.
- * mr_last_cluster_read returns MR_EAWAY if there is no file, or if the file is not JSON. */
+/* The cluster that `up` has recorded last, in last.json of the user's state. `up` writes no token
+ * into the file. A script that starts a cluster may write the file instead, and may put a token in.
+ * Texts are "" where the file has none. mr_last_cluster_read returns MR_EAWAY if there is no file,
+ * or if the file is not JSON. */
 struct mr_last_cluster {
     char *url;
     char *token;

@@ -1,5 +1,5 @@
-/* Splits the bytes into lines, and collects the lines of an event until an empty line ends the
- * event. */
+/* Splits the bytes of a stream of server-sent events into lines. Collects the lines of an event
+ * until an empty line ends the event. */
 #include "cli/client/sse.h"
 
 #include "base/err.h"

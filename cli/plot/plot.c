@@ -1,5 +1,5 @@
-/* The axes of a plot with their ticks, and the plot as text: dots that are joined to braille or
- * ASCII characters. */
+/* The axes of a plot with their ticks, and the plot as text. The curve is drawn as dots. A
+ * braille or ASCII character stands for a field of dots, two across and four down. */
 #include "cli/plot/plot.h"
 
 #include <math.h>

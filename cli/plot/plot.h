@@ -41,7 +41,8 @@ struct mr_plot_axis {
 };
 
 /* Computes the axis for all y (with `of_x`: all x) of the line and for `mark` (NULL: none). With
- * `may_be_powers` the axis of a wide range is logarithmic. Without a value the axis is 0 to 1. */
+ * `may_be_powers` the axis of a wide range is logarithmic. If the line has no finite number and
+ * `mark` is NULL, the axis is 0 to 1. */
 void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark,
     bool may_be_powers, struct mr_plot_axis *out);
 /* Returns the place of `v` on the axis: 0 at `low`, 1 at `high`. */

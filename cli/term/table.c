@@ -1,5 +1,6 @@
-/* Keeps the cells until the table is written. Then each column gets the width of its widest cell,
- * and if the table is too wide, sentences, keys and optional columns give way, in this order. */
+/* Keeps the cells until the table is written. Then each column gets the width of its widest cell. A
+ * table that is too wide is narrowed in steps until it fits. First sentences are wrapped, then keys
+ * are shortened, then optional columns are left out. Last, keys are shortened further. */
 #include "cli/term/table.h"
 
 #include "base/alloc.h"
@@ -96,7 +97,8 @@ static unsigned total(const struct mr_table *t, const struct layout *l)
     return sum;
 }
 
-/* Narrows the columns of keys, the widest column first, down to the width `least`. */
+/* Narrows the columns of keys, the widest column first, until the table fits into `width`. Makes no
+ * column narrower than `least`. */
 static void shorten(const struct mr_table *t, struct layout *l, unsigned width, unsigned least)
 {
     while (total(t, l) > width) {

@@ -132,7 +132,8 @@ static struct mr_str line_of(struct mr_str text)
     return mr_str_of(text.p, end ? (size_t)(end - text.p) : text.n);
 }
 
-/* Returns the bytes of a long line before its break, which is at a space if the line has one. */
+/* Returns at which byte to break a line that is too long: at a space after the line's indentation.
+ * If there is no such space, returns the length of the line. */
 static size_t break_of(struct mr_str line, unsigned columns)
 {
     size_t lead = 0;

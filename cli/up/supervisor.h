@@ -48,6 +48,8 @@ enum mr_supervisor_event mr_supervisor_run(
     struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
 
 /* Stops the children in the reverse order of their start. Sends SIGTERM to a child and waits for
- * its end before the next one. Consecutive children with `runs_user_code` end together. Another
- * signal, two seconds later or more, ends the waiting: children that still run are killed. */
+ * its end before the next child gets SIGTERM. Consecutive children with `runs_user_code` are
+ * stopped together. If SIGINT, SIGTERM or SIGHUP comes two seconds or more after the call began,
+ * the child that is waited for is killed at once. Each child after it then has half a second
+ * between SIGTERM and SIGKILL. */
 void mr_supervisor_stop(struct mr_supervisor *s);

@@ -11,13 +11,13 @@
 
 struct mr_progress {
     mr_time since; /* time at which following began */
-    mr_time moved; /* time at which a task last ended */
+    mr_time moved; /* time at which a task last ended or `state` last changed */
     uint64_t over; /* number of tasks that have ended */
     char state[32];
 };
 
 void mr_progress_init(struct mr_progress *p, mr_time now);
-/* Takes over the newest state of the job. */
+/* Updates `p` from `job`, the newest description of the job that the gateway has sent. */
 void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now);
 /* True: no task has ended for a second, so the caller should ask the gateway what the job waits
  * for. */

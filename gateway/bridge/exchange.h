@@ -4,8 +4,11 @@
  * then on. The HTTP thread takes replies from the exchange's queue. It posts LEAVE when it will not
  * touch the exchange again. The bridge frees the exchange after END and LEAVE.
  *
- *   HTTP thread   START ─▶ (CHUNK…, HALF_CLOSE) ─▶ CREDIT… ─▶ LEAVE
- *   gRPC thread        ◀─ TAKEN… ◀─ OPENED ◀─ MESSAGE… ◀─ END */
+ * The usual order of what each thread sends, from left to right; (…) is not always sent:
+ *
+ *   HTTP thread posts:    START, (a CHUNK for each further piece of an upload, HALF_CLOSE),
+ *                         (a CREDIT for each MESSAGE and HEARTBEAT), LEAVE
+ *   gRPC thread replies:  (a TAKEN for each CHUNK), (OPENED), (MESSAGE or HEARTBEAT …), END */
 #pragma once
 
 #include "base/buf.h"
@@ -45,7 +48,8 @@ enum mr_exchange_state {
 };
 
 struct mr_exchange {
-    /* The members below are set before START and constant afterwards. */
+    /* The members from here to `wake_ctx` are set before START. Afterwards the gRPC thread may
+     * change `request`, and the other members are constant. */
     enum mr_proto_backend backend;
     const struct mr_proto_method *method;
     struct mr_buf request; /* the first message to the service */
@@ -62,9 +66,9 @@ struct mr_exchange {
     /* True: the call is idempotent. If the service is away, the bridge repeats the call until
      * `wait_until`. */
     bool may_repeat;
-    /* Fields of a stream of events that the bridge resumes when its service comes back.
-     * resume_field is the request's field for the id of the last event; event_field is the field of
-     * a reply with the id of an event. 0: the stream cannot be resumed. */
+    /* If a stream of events breaks, the bridge resumes it when the service comes back. These are
+     * numbers of protobuf fields. resume_field: the request's field for the id of the last event.
+     * 0: the stream cannot be resumed. event_field: the reply's field for the id of its event. */
     uint32_t resume_field;
     uint32_t event_field;
     struct mr_token_holder user;
@@ -103,8 +107,9 @@ struct mr_exchange {
     /* Time of the next attempt to call a service that is away; 0: no attempt is planned. */
     mr_time reopen_at;
     mr_time give_up_at;
-    mr_time wait_until; /* when the service's wait ends; 0: the call does not wait */
-    bool is_left;       /* true: LEAVE has come */
+    /* Time until which the service may wait before it answers (wait_field); 0: it does not wait. */
+    mr_time wait_until;
+    bool is_left; /* true: LEAVE has come */
 };
 
 struct mr_exchange *mr_exchange_new(void);

@@ -80,8 +80,8 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     for (size_t i = 0; m->route->headers[i].field; i++) {
         if (!in->headers[i].value.p || !in->headers[i].value.n) continue;
         const ProtobufCFieldDescriptor *f = named(type, m->route->headers[i].field);
-        /* A browser that reconnects sends its last event in this header, while the query still has
-         * the event it first started at. */
+        /* A browser that reconnects sends the id of the last event in Last-Event-ID. The query is
+         * the same as at the first connection, so an id in the query is older. */
         bool is_newer = !strcmp(m->route->headers[i].header, "Last-Event-ID");
         if ((seen & bit_of(type, f)) && !is_newer) continue;
         err = mr_field_from_text(type, f, in->headers[i].value, wire, e);

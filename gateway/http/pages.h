@@ -9,9 +9,10 @@
  * the store's own token to the request, which is in wire format. */
 uint32_t mr_pages_begin(struct mr_buf *request);
 
-/* Writes the number of a store into `page->next_page_token`. This is `store`, or after the last
- * page of `store` the next store. After the last page of the last store the token stays empty. With
- * fewer than two stores the token does not change. `text` holds the token and has to outlive the
- * use of `page`. */
+/* Puts the number of the store to ask next in front of `page->next_page_token`, the own token of
+ * `store`. While `store` has more pages, the next store to ask is `store` itself; else it is
+ * store + 1. After the last page of the last store the token stays empty. With fewer than two
+ * stores the token does not change. `text` holds the new token and has to outlive the use of
+ * `page`. */
 void mr_pages_next(Millrace__V1__ListObjectsResponse *page, uint32_t store, uint32_t stores_count,
     struct mr_buf *text);

@@ -14,11 +14,11 @@ struct mr_match {
     size_t path_fields_count;
 };
 
-/* Finds the route of a verb and a raw path. The segment `{name=**}` of a route may be absent from
- * the path if no other route matches, or if the route has literals after the segment; the query has
- * to set the field then. MR_ENOENT: no route fits. MR_EMETHOD: the path has routes, but none with
- * this verb; *verbs has the bit 1 << verb for each verb that the path has. MR_EINVAL: a piece of
- * the path cannot be decoded. */
+/* Finds the route of a verb and a raw path. A route with a segment `{name=**}` also fits a path
+ * without text for this segment; then the query has to set the field `name`. If no literals follow
+ * the segment, such a route is taken only if no other route fits. MR_ENOENT: no route fits.
+ * MR_EMETHOD: the path has routes, but none with this verb; *verbs has the bit 1 << verb for each
+ * verb that the path has. MR_EINVAL: a piece of the path cannot be decoded. */
 int mr_route_match(const struct mr_route *routes, size_t count, enum mr_http_verb verb,
     struct mr_str path, struct mr_uri_text *text, struct mr_match *out, unsigned *verbs,
     struct mr_error *e);

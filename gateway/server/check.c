@@ -131,7 +131,7 @@ static int choose_answer(struct mr_request *r, struct mr_error *e)
         MR_ANSWER_COLLECTED, MR_ANSWER_EVENTS, MR_ANSWER_LINES};
 
     const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
-    /* The service chooses the content type of the answer. */
+    /* For a raw response (google.api.HttpBody) the service chooses the content type. */
     if (r->match.route->raw_response) {
         r->answer_kind = MR_ANSWER_RAW;
         return MR_OK;

@@ -60,7 +60,7 @@ enum mr_answer_kind {
     MR_ANSWER_EVENTS,    /* a stream of messages, as server-sent events */
     MR_ANSWER_LINES,     /* a stream of messages, as one JSON object a line */
     MR_ANSWER_COLLECTED, /* a stream of messages, as one JSON object (http/collect.h) */
-    MR_ANSWER_RAW,       /* bytes that the service chooses */
+    MR_ANSWER_RAW,       /* the bytes inside messages of type google.api.HttpBody */
     MR_ANSWER_HEALTH,
     MR_ANSWER_METRICS,
     MR_ANSWER_OPENAPI,
@@ -172,7 +172,8 @@ struct MHD_Response *mr_answer_gzip(struct mr_str bytes);
 enum MHD_Result mr_answer_queue(
     struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);
 
-/* In raw_answer.c: starts the answer when r->raw_message is its first piece. */
+/* In raw_answer.c: starts an answer whose bytes a service chooses. r->raw_message is the first
+ * piece of the answer. */
 enum MHD_Result mr_answer_raw(struct mr_request *r);
 
 /* In stream.c: the callback by which libmicrohttpd fetches the bytes of every stream. */

@@ -109,8 +109,8 @@ static enum MHD_Result answer(struct mr_request *r, const char *cookie)
     return mr_answer_queue(r, 200, "application/json", &m);
 }
 
-/* Finds the user of the token. Wrong tokens are counted by client address, and too many are
- * refused. */
+/* Finds the user of the token. Counts wrong tokens by client address. After too many of them,
+ * refuses every token from this address for a while. */
 static int check_shown(struct mr_request *r, struct mr_str token)
 {
     struct mr_attempts *attempts = r->http->attempts;

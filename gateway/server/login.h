@@ -4,9 +4,10 @@
 
 #include "gateway/server/internal.h"
 
-/* True: the path is /v1/login or /v1/logout. Sets answer_kind and allow then. */
+/* True: the path is /v1/login or /v1/logout, and the function has set r->answer_kind and
+ * r->allow. */
 bool mr_login_find(struct mr_request *r);
-/* True: the request is one of the login's; to be called after mr_login_find. */
+/* True: the request's path is /v1/login or /v1/logout. To be called after mr_login_find. */
 bool mr_login_is_asked(const struct mr_request *r);
 bool mr_login_is_open(const struct mr_request *r); /* true: the request needs no token */
 /* Sets r->user from the header Authorization or from the login's cookie. MR_EAUTH or MR_EPERM: the

@@ -38,7 +38,7 @@ struct config {
     uint64_t reading_memory;
 };
 
-/* Bytes of each body that --reading-memory does not count. */
+/* --reading-memory does not count the first SMALL_BODY_BYTES bytes of each request body. */
 #define SMALL_BODY_BYTES 65536
 
 #define AT(member) offsetof(struct config, member)

@@ -10,7 +10,8 @@
 
 /* limit of gaps of a lane; one more is divided at once, as if the running jobs had ended */
 #define GAPS_MAX 4096u
-#define CLIENT_LOOKS_MAX 256u /* earlier jobs that are searched for one of the same client */
+/* limit of the earlier jobs that are looked at to find a job of the same client */
+#define CLIENT_LOOKS_MAX 256u
 
 struct gap {
     mr_time from, to;
@@ -19,7 +20,7 @@ struct gap {
 struct lane {
     bool is_present;
     mr_time settled;
-    mr_time joined; /* before this time the worker started */
+    mr_time joined; /* from this time on the slot takes tasks; before, its worker was starting */
     /* The lane's last task. */
     uint32_t job, index, op;
     mr_time finished, accounted; /* 0: the lane has run no task */
@@ -78,7 +79,7 @@ static void empty_piece(
                  lane, class, from, to, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE});
 }
 
-/* Passes the part of a segment between `from` and `to` to the sink. */
+/* Passes to the sink the part of a segment that lies between `from` and `to`. */
 static void segment_piece(struct mr_account *a, uint32_t lane, const struct mr_account_segment *s,
     mr_time from, mr_time to)
 {
@@ -101,8 +102,9 @@ static void segment_piece(struct mr_account *a, uint32_t lane, const struct mr_a
     piece(a, (struct mr_account_piece){lane, class, from, to, s->job, s->index, s->op});
 }
 
-/* Passes what the chain has between `from` and `to` to the sink. The chain's segments come latest
- * first. Returns the time down to which the chain reaches. */
+/* Passes to the sink the parts of the chain's segments that lie between `from` and `to`. The
+ * segments are in order from the latest to the earliest. Returns c->at, the time down to which they
+ * reach, moved into the range from `from` to `to`. */
 static mr_time chain_pieces(
     struct mr_account *a, uint32_t lane, const struct mr_account_chain *c, mr_time from, mr_time to)
 {
@@ -158,7 +160,9 @@ static void gap_divide(struct mr_account *a, uint32_t lane, mr_time from, mr_tim
             to = active;
             continue;
         }
-        mr_time least = from; /* a job submitted later than the one found was active until then */
+        /* Finds the job that was submitted last among those active just before `to`. From `least`
+         * to `to`, no job that was submitted after that job is active. */
+        mr_time least = from;
         uint32_t at = before - 1;
         for (; a->jobs[at].over < to; at--)
             least = MR_MAX(least, a->jobs[at].over);
@@ -244,7 +248,7 @@ static struct lane *lane_of(struct mr_account *a, uint32_t lane)
     return &a->lanes[lane];
 }
 
-/* Settles the time in which the lane's worker started. */
+/* Settles the time in which the lane's worker was starting. */
 static void lane_start(struct mr_account *a, uint32_t lane, mr_time to)
 {
     struct lane *l = &a->lanes[lane];

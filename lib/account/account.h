@@ -2,12 +2,12 @@
  * each moment of each slot is passed to the sink exactly once, so the classes add up to the time of
  * all slots.
  *
- * The times that a worker measured divide the time in which a task ran. The task that ended the
- * idleness of a slot divides the idle time: when it was ready, sent, received, had its inputs, and
- * started, and what its last input waited for (chain.h). At a moment before that task's job was
- * submitted, other jobs decide. Of the jobs that were not over, take the one that was submitted
- * last: the slot waited for what that job waited for. If all jobs were over, there was no work, or
- * the next client had not yet submitted its job.
+ * The time in which a task ran is split by the times that its worker measured. The time in which a
+ * slot was idle gets its classes from the task that ended the idleness. They follow from when that
+ * task was ready, sent, received, had its inputs, and started, and from what its last input waited
+ * for (chain.h). Before that task's job was submitted, the slot waited for another job: the one
+ * submitted last among those that were not over. The classes then follow from what that job waited
+ * for. If all jobs were over, there was no work, or a client had not yet submitted its next job.
  *
  * The caller reports attempts in the order in which the scheduler accounted them. An input then
  * comes before the tasks that need it. Memory is bounded by the number of slots, of jobs, and of

@@ -12,8 +12,9 @@ struct mr_account_segment {
      * not the one that needs its result. MR_ACCOUNT_NONE: the task is not known. */
     uint32_t job, index;
     uint32_t op;
-    uint16_t late_permille; /* DEPENDENCY: share in which the kernel ran another thread */
-    uint8_t class;          /* enum mr_account_class */
+    /* DEPENDENCY: share of the task's run time in which the kernel ran another thread instead */
+    uint16_t late_permille;
+    uint8_t class; /* enum mr_account_class */
 };
 
 struct mr_account_chain {
@@ -42,9 +43,9 @@ void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_acc
  * Such a wait is no segment of its own. */
 void mr_account_chain_critical(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job);
-/* Adds the segments of a task that starts at c->at or earlier: what it waited for, and what its
- * last input waited for, down to the job's submission. `slot_known`: when the scheduler learned
- * that the slot of the task was free; 0: it knew all the time. */
+/* Adds the segments of a task that starts at c->at or earlier: what the task waited for, what its
+ * last input waited for, and so on, down to the job's submission. `slot_known`: when the scheduler
+ * learned that the task's slot was free; 0: the task did not wait for the scheduler to learn it. */
 void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job,
     mr_time slot_known);

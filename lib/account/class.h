@@ -14,8 +14,8 @@ enum mr_account_class {
     /* every job is over, and the next job comes from a client that had submitted one before */
     MR_ACCOUNT_CLIENT,
     MR_ACCOUNT_DEPENDENCY, /* the next task needs the result of a task that runs */
-    /* the slot's own tasks are done, and the next task needs a task of the same operator that runs
-     * longer than those, or stands in the queue of another slot */
+    /* The next task needs the result of a task T. T stands in the queue of another slot, or T runs.
+     * If T runs: this slot's last task had T's job and operator and ended after T had begun. */
     MR_ACCOUNT_IMBALANCE,
     MR_ACCOUNT_REPORT,   /* a completion is on its way from a worker to the scheduler */
     MR_ACCOUNT_DECIDE,   /* a task is ready, and the scheduler has not placed it yet */

@@ -5,7 +5,8 @@
 #include "graph/graph.h"
 
 struct mr_graph_placeholder { /* one item of the arguments that is replaced */
-    /* offset in g->args, ascending, and size; each lies inside the arguments of one node */
+    /* Offset and size of the item in the graph's `args`. The item lies inside the arguments of one
+     * node. The offsets of placeholders ascend. */
     uint32_t at, bytes;
     uint32_t value; /* index in mr_graph_fill.values */
 };
@@ -23,5 +24,6 @@ uint64_t mr_graph_fill_bytes(
     const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest);
 /* Copies a graph. The arguments of the copy must be smaller than 4 GiB. */
 struct mr_graph *mr_graph_copy(const struct mr_graph *g, const struct mr_graph_fill *f);
-/* Returns a hash of kinds, operators, edges and loops. Keys, values and options do not count. */
+/* Returns a hash of the nodes' kinds and operators, the edges and the loops. Keys, values and
+ * options do not count. */
 uint64_t mr_graph_shape(const struct mr_graph *g);

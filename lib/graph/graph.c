@@ -80,7 +80,8 @@ void mr_graph_link(struct mr_graph *g)
     for (uint32_t i = 0; i < edges; i++)
         g->dependent_at[g->inputs[i]]++;
     uint32_t at = 0;
-    /* Sets the end of each node's range; the next loop fills the ranges from the end. */
+    /* Sets `dependent_at` to the end of each node's range in `dependents`. The next loop fills each
+     * range from its end, and moves `dependent_at` to the start of the range. */
     for (uint32_t v = 0; v <= n; v++) {
         at += g->dependent_at[v];
         g->dependent_at[v] = at;

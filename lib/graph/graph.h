@@ -2,8 +2,8 @@
  * times. A graph comes from a builder (graph/build/builder.h), from JSON (graph/json/json.h) or
  * from bytes (graph/bytes/bytes.h). Afterwards only the lazy index of keys and the hashes change.
  *
- * Canonical order: only nodes that the targets need (the others are culled), depth first, so that
- * values are released early, and topological: every input has a smaller index than its node. */
+ * Canonical order: it has only the nodes that the targets need; the other nodes are culled. Every
+ * node comes after its inputs. The order is depth first, so that values are released early. */
 #pragma once
 
 #include "base/id.h"

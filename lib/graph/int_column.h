@@ -10,7 +10,7 @@ enum mr_int_column_form {
     /* Each number has the full width of its column. The forms 1, 2 and 3 have no names: each number
      * has 1, 2 or 3 bytes, little endian. */
     MR_INT_COLUMN_FULL,
-    MR_INT_COLUMN_SAME = 4, /* the section has one number of full width, which all numbers equal */
+    MR_INT_COLUMN_SAME = 4, /* all numbers are equal: the section has one number of full width */
 };
 
 /* A column in memory: numbers, or offsets whose differences are the numbers (one offset more than
@@ -28,9 +28,10 @@ void mr_int_column_choose(struct mr_int_column *c);
 uint64_t mr_int_column_bytes(const struct mr_int_column *c);
 
 #define MR_INT_COLUMN_SOME 1024
-/* Writes numbers from number `from` on and returns how many numbers were written; `*n` is their
- * size in bytes. Only at the end of an array, fewer than MR_INT_COLUMN_SOME are written. `out` has
- * room for four bytes of each number, and four more. */
+/* Writes MR_INT_COLUMN_SOME numbers of the column, from index `from` on, and fewer only at the end
+ * of the array `p` or `more`. Returns the count of these numbers; `*n`: count of the written bytes.
+ * In the form SAME, only the call with `from` 0 writes bytes, which are one number. `out` has room
+ * for 4 * MR_INT_COLUMN_SOME + 4 bytes. */
 uint32_t mr_int_column_write(
     const struct mr_int_column *c, uint32_t from, unsigned char *out, size_t *n);
 

@@ -106,8 +106,8 @@ static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_o
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* All data of a node that the walk needs. The walk accesses nodes at random, so the data fit into
- * half a cache line. */
+/* The state of one node while the order is made. The function `walk` accesses nodes at random, so
+ * the struct takes only half a cache line. */
 struct spot {
     /* Values that are held at the same time while the node is made; 0: the node is culled. */
     uint32_t need;

@@ -64,7 +64,8 @@ void mr_clock_delay_close(int *fd)
     *fd = -1;
 }
 
-/* The file has three numbers: ns on a processor, ns of waiting for one, and the number of turns. */
+/* The file schedstat has three numbers: ns that the thread ran, ns that it waited for a processor,
+ * and the number of its time slices. */
 bool mr_clock_delay_read(int fd, mr_duration *delay)
 {
     char text[96];

@@ -18,5 +18,6 @@ void mr_clock_sleep(mr_duration d);     /* sleeps; not to be called on the threa
  * the kernel does not tell. */
 int mr_clock_delay_open(void);
 void mr_clock_delay_close(int *fd);
-/* Sets `*delay` to the sum since the thread's start. False: it cannot be read. */
+/* Sets `*delay` to the time, since its start, for which the thread of `fd` could run and did not.
+ * False: this time cannot be read. */
 bool mr_clock_delay_read(int fd, mr_duration *delay);

@@ -37,8 +37,8 @@
 #define CROWDED (20 * MR_MS)
 
 struct cell {
-    /* Equals the position: a sender may fill the cell. Equals the position + 1: the cell holds an
-     * item for the owner. */
+    /* p is the value of `tail` or `head` at which the cell is used next. Equals p: a sender may
+     * fill the cell. Equals p + 1: the cell holds an item for the owner. */
     _Atomic uint32_t turn;
 };
 

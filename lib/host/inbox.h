@@ -54,8 +54,8 @@ size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max);
 /* On the owner's thread, for an inbox without a waiter: like mr_inbox_wait without a deadline, but
  * polls for up to 0.4 ms before it sleeps if most of the last waits were shorter than that. Such a
  * poll avoids a wake-up, which costs tens of microseconds on a virtual machine. The poll yields the
- * processor each time it finds no item. When another thread wanted the processor, the owner does
- * not poll for 20 ms. */
+ * processor each time it finds no item. If another thread then runs, the poll ends, and the owner
+ * starts no new poll in the next 20 ms. */
 size_t mr_inbox_wait_eager(struct mr_inbox *inbox, void *items, size_t count_max);
 
 /* On any thread: the present or next wait returns early. */

@@ -1,6 +1,6 @@
-/* A mutex with a condition variable, for the few structs that two threads share because a queue of
- * messages does not fit, such as a latest value. A thread inside the monitor waits for nothing but
- * the condition. */
+/* A monitor: a mutex with a condition variable. A monitor protects one of the few structs that
+ * threads share, for example a struct that keeps only the newest value. Elsewhere threads exchange
+ * messages through queues. A thread inside a monitor waits for nothing but the condition. */
 #pragma once
 
 #include "base/time.h"

@@ -25,7 +25,8 @@ bool mr_tail_add(struct mr_tail *t, const uint64_t tag[MR_TAIL_TAG], struct mr_s
     bool is_first = !t->text.n;
     size_t skip = line.n < t->bytes_max ? 0 : line.n - t->bytes_max + 1;
     size_t over = t->text.n + line.n - skip + 1;
-    /* When the buffer is full, half of it is dropped at once, so that most lines need no move. */
+    /* When the buffer is full, at least half of its text is dropped at once, so that most calls do
+     * not move the text. */
     if (over > t->bytes_max) {
         size_t from = MR_MIN(t->text.n, MR_MAX(over - t->bytes_max, t->bytes_max / 2));
         memmove(t->text.p, t->text.p + from, t->text.n - from);

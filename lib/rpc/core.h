@@ -45,7 +45,7 @@ struct mr_rpc_loop {
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* number of the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool is_eager;        /* the loop polls before it sleeps if its last waits were short */
+    bool is_eager;        /* if its last waits were short, the loop polls before it sleeps */
     uint32_t short_waits; /* short waits in a row */
     /* The loop does not poll before this time, because another thread wanted this processor. */
     mr_time crowded_until;

@@ -97,8 +97,8 @@ int mr_rpc_call_send_parts(
     struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
 
 /* True: fewer bytes are queued than MR_RPC_QUEUE_BYTES_HIGH, and fewer messages than
- * MR_RPC_QUEUE_COUNT_HIGH. False: there are as many or more, and on_writable will be called; or the
- * call is over. */
+ * MR_RPC_QUEUE_COUNT_HIGH. False: the call is over; or one of these limits is reached, and
+ * on_writable will be called. */
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call);
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
 /* True: the call is writable and at most `bytes_max` bytes are queued. False: more is queued, or

@@ -22,7 +22,7 @@
 
 struct mr_secrets;
 
-/* Parses the text of a secret file. The sentence of MR_EINVAL names the line, never a secret. */
+/* Parses the text of a secret file. The error text of MR_EINVAL names the line, never a secret. */
 int mr_secrets_parse(struct mr_str text, struct mr_secrets **out, struct mr_error *e);
 void mr_secrets_free(struct mr_secrets **secrets);
 

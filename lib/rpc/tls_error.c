@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define NOTICE_EVERY MR_SECOND /* bounds the log: any peer can cause such lines */
+/* Failed handshakes add at most one line to the log in this time, because any peer can cause
+ * them. */
+#define NOTICE_EVERY MR_SECOND
 
 static bool has(struct mr_str text, const char *part)
 {

@@ -18,7 +18,7 @@ struct mr_identity {
 
 struct mr_tokens;
 
-/* Parses the text of a token file. The sentence of MR_EINVAL names the line, never the token. */
+/* Parses the text of a token file. The error text of MR_EINVAL names the line, never the token. */
 int mr_tokens_parse(struct mr_str text, struct mr_tokens **out, struct mr_error *e);
 /* Reads and parses a token file, which must have mode 0600. Errors name --token-file and the
  * file. */
@@ -37,8 +37,8 @@ bool mr_tokens_at(
 /* Sets `*token` to the token in "Bearer TOKEN" and returns true (upper and lower case of the scheme
  * are equal). False: the text has another form. */
 bool mr_token_of(struct mr_str authorization, struct mr_str *token);
-/* Checks that a token has 16 to 256 printable ASCII bytes without spaces. The sentence of MR_EINVAL
- * says what is wrong. */
+/* Checks that a token has 16 to 256 printable ASCII bytes without spaces. The error text of
+ * MR_EINVAL says what is wrong. */
 int mr_token_is_good(struct mr_str token, struct mr_error *e);
 /* True: the texts are equal. The time taken does not depend on where the texts differ. */
 bool mr_token_is_same(struct mr_str shown, struct mr_str secret);

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "session/fields.h"
 
-#define PIECE 128 /* elements of a column for which room is made at a time */
+#define PIECE 128 /* room is made for at most this many elements of a column at a time */
 
 static void text(struct mr_buf *b, uint32_t number, struct mr_str s)
 {

@@ -18,12 +18,12 @@ enum mr_ws_kind {
     MR_WS_TEXT,  /* the member is a struct mr_str, also for MR_WS_BYTES */
     MR_WS_BYTES,
     /* A nested message. */
-    /* The member is a struct. If `count` is not MR_WS_NOWHERE, it is the offset of a bool, which
-     * tells whether the message has the field. */
+    /* The member is a struct. If `count` in the field's row is not MR_WS_NOWHERE, `count` is the
+     * offset of a bool, which tells whether the message has the field. */
     MR_WS_PART,
     MR_WS_LINK, /* the member is a pointer to a struct; NULL: the field is absent */
-    /* A repeated field. The member is a pointer to an array. `count` is the offset of a uint32_t,
-     * the length of the array. */
+    /* A repeated field. The member is a pointer to an array. `count` in the field's row is the
+     * offset of a uint32_t, the length of the array. */
     MR_WS_COLUMN32,
     MR_WS_COLUMN64,
     MR_WS_COLUMN_SIGNED32, /* zigzag on the wire */
@@ -37,8 +37,8 @@ enum mr_ws_rule { /* how long a column must be */
     MR_WS_EQUAL,
     MR_WS_MAY,    /* The length is the number of rows, or 0: then the member is NULL. */
     MR_WS_IGNORE, /* a column of another length than the number of rows counts as absent */
-    /* The length is the number of rows, or 1: then the value is that of all rows, the member is
-     * NULL, and the member at the offset `one` has the value. */
+    /* The length is the number of rows, or 1. A column of length 1 has one value for all rows: the
+     * member at the offset `at` is NULL, and the member at the offset `one` has the value. */
     MR_WS_ONE,
 };
 

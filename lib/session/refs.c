@@ -1,4 +1,4 @@
-/* Checks the rows of tasks in messages of both directions. */
+/* Checks that the runs of a message cover its rows (refs.h explains runs and rows). */
 #include "session/refs.h"
 
 int mr_ws_refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e)

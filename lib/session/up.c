@@ -14,8 +14,9 @@ static int failures_check(const struct mr_ws_completed *c, struct mr_error *e)
     return MR_OK;
 }
 
-/* Checks the values of completed tasks. The inline bytes of all rows must add up and be packs
- * (base/pack.h). Each row that is OK and has no inline bytes has an object. */
+/* Checks the values of completed tasks. The inline value of each row must be a pack (base/pack.h),
+ * and the rows' lengths must add up to the length of `inlined`. There must be one object for each
+ * row that is OK and has no inline value. */
 static int values_check(const struct mr_ws_completed *c, struct mr_error *e)
 {
     size_t total = 0;

@@ -35,8 +35,8 @@ struct mr_ws_completed {
     const uint32_t *outcome;      /* enum mr_outcome; NULL: all OK */
     const uint32_t *inline_bytes; /* NULL: all 0 */
     struct mr_str inlined;
-    const uint64_t *object_maker; /* These three columns have one row for each task that is OK and
-                                   * has inline_bytes 0. */
+    /* This column and the next two have one row for each task that is OK and has inline_bytes 0. */
+    const uint64_t *object_maker;
     const uint64_t *object_number;
     const uint64_t *object_bytes;
     uint32_t objects_count;

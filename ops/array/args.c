@@ -46,7 +46,7 @@ static int number_operand(struct mr_op_call *call, const struct mr_arg *arg, str
 
 /* ---- nested lists of numbers, or of tensors of one shape ---- */
 
-/* Returns the type of a leaf, which is a number or a tensor. MR_DTYPE_NONE: the leaf is neither. */
+/* Returns the type of a leaf. MR_DTYPE_NONE: the leaf is neither a number nor a tensor. */
 static enum mr_dtype leaf_type(const struct mr_arg *a)
 {
     return a->type == MR_ARG_TENSOR ? a->tensor->dtype : type_of_number(a);

@@ -189,8 +189,8 @@ static int run_matmul(struct mr_op_call *call)
     if (!data) return MR_ELIMIT;
     mr_tensor_init(&out, t, ndim, shape, data);
     struct mr_tensor made = out;
-    /* If `t` is narrower, the product is computed in a wider type and then cast; integers keep
-     * their low bits. */
+    /* If p.t is not the result's type `t`, the product is computed in p.t and then cast to `t`. A
+     * cast to a smaller integer type keeps the low bits. */
     if (t != p.t) {
         made.data = call->does->scratch(call, mr_tensor_elements(&out) * mr_dtype_bytes(p.t) + 8);
         if (!made.data) return MR_ELIMIT;

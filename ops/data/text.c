@@ -17,8 +17,8 @@
 
 /* ---- reading ---- */
 
-/* Sets `*out` to the first position from `from` on that follows a delimiter. Without a further
- * delimiter it is the end of the file. The start of the file counts as such a position. */
+/* Sets `*out` to the first start of a part at or after `from`. A part starts at the start of the
+ * file and right after each delimiter. If no part starts there, `*out` is the end of the file. */
 static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint64_t from,
     char delimiter, uint64_t *out)
 {
@@ -62,8 +62,8 @@ static int read_range(
         return call->does->fail(call, MR_ELIMIT,
             "%llu bytes of text at once, at most %llu are allowed; give \"length\"",
             (unsigned long long)n, (unsigned long long)TEXT_BYTES_MAX);
-    /* A pack uses the shortest length field that fits. return_text_extent writes str 32, which is
-     * for texts longer than 64 KiB. */
+    /* A pack uses the shortest length field that fits. The field that return_text_extent writes
+     * (str 32) is the shortest only for texts of 64 KiB or more. */
     bool small = n <= UINT16_MAX;
     char *p = small ? call->does->scratch(call, n + 1) : return_text_extent(call, n);
     if (!p) return MR_ELIMIT;
@@ -170,8 +170,8 @@ struct count {
     int64_t n;
 };
 
-/* A hash table of words and their counts, over an array that doubles its capacity in scratch
- * memory. */
+/* A hash table of words and their counts. The array `items` is in scratch memory. When it is full,
+ * it is copied to an array of twice the size. */
 struct counts {
     struct mr_op_call *call;
     struct mr_index index;

@@ -26,9 +26,10 @@
  * multiple of tol. */
 #define STUCK_TOL 100.0
 #define RELAXATION 1.6
-/* If the residuals differ by this factor, rho changes. */
+/* If the residuals differ by this factor or more, rho changes. rho is the weight of the quadratic
+ * term in a chunk's problem (admm.h). */
 #define BALANCE 2.0
-/* The largest factor by which rho changes at once. */
+/* One change multiplies or divides rho by at most this factor. */
 #define BALANCE_MAX 10.0
 #define BALANCE_EVERY 3 /* rho changes at most once in this many iterations */
 /* After this many iterations rho stays constant, which convergence needs. */
@@ -48,8 +49,8 @@ struct local {
     double *trial;
     double *target; /* z - u */
     double *away;   /* x - target, followed by M times this vector */
-    double best;    /* objective at the best point */
-    double slope;   /* directional derivative of the objective at the best point */
+    double best;    /* objective at the best x so far */
+    double slope;   /* directional derivative of the objective at the best x so far */
     double wrong;   /* rows in the wrong class at the last evaluation */
     double *hessian;
     double *room;

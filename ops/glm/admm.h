@@ -23,5 +23,5 @@ struct mr_glm_found {
 bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
     void *work, double *room, struct mr_glm_found *found, bool (*is_cancelled)(void *ctx),
     void *ctx);
-/* Does the work of mr_glm_step for the solver admm after the first evaluation. */
+/* mr_glm_step calls this function if the solver is admm, except in the first step of a fit. */
 int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e);

@@ -104,8 +104,9 @@ struct search {
     double *x;
     double *r;     /* c - (M + l2) x */
     double *y;     /* solution of the linear system */
-    double *scale; /* the scaling of the columns of the factor */
-    /* The Cholesky factor of M for the columns whose coefficient is not 0. */
+    double *scale; /* factors by which mr_glm_cholesky scales the columns of `a` */
+    /* The Cholesky factor of M + l2, for the columns whose coefficient is not 0 or has no L1
+     * penalty. */
     double *a;
     double *room;
 };

@@ -1,13 +1,13 @@
 /* The metric of a preconditioned fit: M, the Hessian of the smooth part of the objective at the
- * start of the fit. Steps are measured by M. With M = R^T R, this has the effect of fitting the
- * variables R w, which are not correlated. But w itself does not change, so penalties keep acting
- * on w. */
+ * start of the fit, or a multiple of this Hessian. Steps are measured by M. With M = R^T R, this
+ * has the effect of fitting the variables R w, which are not correlated. But w itself does not
+ * change, so penalties keep acting on w. */
 #pragma once
 
 #include "ops/glm/state.h"
 
-/* Stores `packed_hessian`, the Hessian of the first evaluation with respect to w, as the metric.
- * `room` has mr_glm_metric_numbers doubles. */
+/* Stores `packed_hessian` as the metric. It is the Hessian with respect to w at the first
+ * evaluation, which the caller may have scaled. `room` has mr_glm_metric_numbers doubles. */
 void mr_glm_metric_take(struct mr_glm *g, const double *packed_hessian, double *room);
 size_t mr_glm_metric_numbers(uint32_t columns);
 

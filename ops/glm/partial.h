@@ -19,9 +19,9 @@ struct mr_glm_partial_head { /* members without a comment are as in mr_glm_head 
     double wrong;
     double loss;
     double hessian; /* 1: the Hessian is present */
-    /* Number of chunks. If `points` is 1, each chunk adds its number and its vector at the end of
-     * the partial. */
-    double entries;
+    double entries; /* how many chunks the partial sums up */
+    /* 1, for ADMM: for each chunk, the partial has at its end the chunk's index and its own
+     * minimum, a vector of columns + 1 numbers. Else 0. */
     double points;
     double stuck; /* chunks of ADMM that made no progress towards their minimum */
 };

@@ -453,8 +453,8 @@ static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
     return known ? fmax(counts / means, GROWTH_MIN) : 1;
 }
 
-/* Takes the first evaluation. MR_ERANGE: the loss or the gradient is not finite, or the metric
- * would not be. Stores the metric if the fit has one: the Hessian, scaled by growth(). */
+/* Takes the first evaluation. If the fit has a metric, stores the Hessian, scaled by growth(), as
+ * the metric. MR_ERANGE: the loss, the gradient or the metric's Hessian is not finite. */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)
 {

@@ -29,5 +29,6 @@ int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct
  * diagonal of 1; `scale` receives the n factors. If A is not positive definite, a growing ridge is
  * added. Returns the ridge, or 0 if none was needed. `room` has as many numbers as A. */
 double mr_glm_cholesky(double *a, double *scale, uint32_t n, double *room);
-/* Solves a linear system with the factor, in place of b. `scale` NULL: all factors are 1. */
+/* Solves A x = b and overwrites `b` with x. `l` and `scale`: what mr_glm_cholesky made of A.
+ * `scale` NULL: `l` is the Cholesky factor of A itself, without scaling. */
 void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b);

@@ -94,12 +94,13 @@ struct mr_glm {
     /* For a preconditioned fit: the Hessian of the first evaluation or its Cholesky factor, packed
      * (ops/glm/metric.h). NULL otherwise. */
     double *metric;
-    /* For newton: the diagonal of the inverse Hessian of the summed loss; 0: not known. */
+    /* For newton: the diagonal of the inverse Hessian of the summed loss; all zeros: not known.
+     * NULL otherwise. */
     double *spread;
-    /* For lbfgs: differences of points (s) and of gradients (y), memory × vector numbers each. */
+    /* For lbfgs: differences of points (s) and of gradients (y), `memory` vectors each. */
     double *s;
     double *y;
-    double *u; /* for admm: the scaled duals, chunks × vector numbers */
+    double *u; /* for admm: the scaled duals, one vector for each chunk */
 };
 
 extern const char *const mr_glm_families[MR_GLM_FAMILIES];
@@ -122,6 +123,7 @@ void mr_glm_copy(
 /* Converts coefficients w of the state to coefficients for the original columns, the intercept
  * last. */
 void mr_glm_raw(const struct mr_glm *g, const double *w, double *raw);
-/* Converts sums over rows, taken at raw coefficients, to means for the coefficients of the state.
- * Changes gradient and Hessian in place; `packed_hessian` may be NULL. */
+/* Converts a gradient and a Hessian in place. Before: sums over rows, with respect to coefficients
+ * for the original columns. After: divided by the sum of the weights, and with respect to the
+ * coefficients w of the state. `packed_hessian` may be NULL. */
 void mr_glm_units(const struct mr_glm *g, double *gradient, double *packed_hessian);

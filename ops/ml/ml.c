@@ -1,4 +1,5 @@
-/* Labels as class numbers, matrices and results, for the operators for learning (ml.h). */
+/* What operators for learning share (ml.h): converts labels to class numbers, reads matrices, and
+ * makes parts of results. */
 #include "ops/ml/ml.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* The random numbers of NumPy's legacy generator `RandomState(seed)` and of scikit-learn's row
- * shuffle, bit for bit: folds, row orders and settings equal those of scikit-learn with the same
- * seed. The generator is MT19937 (Matsumoto and Nishimura 1998), seeded by Knuth's recurrence.
- * Bounded integers use masked rejection. */
+ * shuffle, bit for bit. So folds, row orders and the hyperparameters that a random search draws
+ * equal those of scikit-learn with the same seed. The generator is MT19937 (Matsumoto and Nishimura
+ * 1998), seeded by Knuth's recurrence. Bounded integers use masked rejection. */
 #pragma once
 
 #include "base/defs.h"

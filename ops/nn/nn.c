@@ -1,7 +1,7 @@
-/* Operators on neural networks that are values. A model argument is a model, or a dict with the
- * model as "model", such as the result of nn.fit. Examples lie along axis 0 and have any dtype;
- * their other axes match the model's input or have as many elements. nn.fit and training sessions
- * train networks; these operators do not. */
+/* Operators on models. A model is a neural network as a value. A model argument is a model,
+ * or a dict with the model as "model", such as the result of nn.fit. Examples lie along axis 0 and
+ * have any dtype; their other axes match the model's input or have as many elements. nn.fit and
+ * training sessions train networks; these operators do not. */
 #include "ops/nn/nn.h"
 
 #include "nn/model/model_value.h"

@@ -76,10 +76,10 @@ void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);
 void mr_pin_page_format(struct mr_pin_page *page);
 bool mr_pin_page_is_valid(const struct mr_pin_page *page);
 
-/* Calls `seen` for each pin that names an entry of the directory with its present generation. To be
- * called after mr_catalog_mark. Another process writes the page, so every number in it is
- * checked. */
 typedef void (*mr_pin_seen)(void *ctx, uint32_t entry);
+/* Calls `seen` for each pin whose entry still has the generation that the pin names. An eviction
+ * calls mr_catalog_mark first. Another process writes the page, so every number in it is
+ * checked. */
 void mr_pin_page_scan(
     const struct mr_catalog *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx);
 /* Calls `seen` for each entry that the page's process has used since `*from`, at most MR_PIN_RECENT

@@ -18,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The pages of a larger room are populated at once. Smaller rooms share a slab with others. */
+/* A room is the memory of one object. Rooms up to this size share slabs. warm_up populates the
+ * pages of a larger room before its first use. */
 #define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD)
 #define HUGE_AGAIN MR_SECOND
 
@@ -308,7 +309,7 @@ static int wait_for_entry(
     }
 }
 
-/* Populates the pages of a room that has never been written, all at once. Page faults one by one
+/* Populates all pages of a large room that has never been written. Page faults one by one would
  * cost more than the writing itself. */
 static void warm_up(struct mr_store *st, struct mr_store_segment *g, unsigned char *base,
     const struct mr_room *room)

@@ -15,9 +15,9 @@ struct mr_store_limit {
     uint64_t group;        /* the group's id from mr_machine_read */
 };
 
-/* Returns how many bytes of segments the processes of one control group may have: 80 % of the
- * group's limit (`memory_bytes`), minus `own_bytes`, the sum over all processes of the group. The
- * result is at least a quarter of the limit. */
+/* Returns how many bytes of segments the processes of one control group may have together: 80 % of
+ * the group's limit `memory_bytes`, minus `own_bytes`, but at least a quarter of the limit.
+ * `own_bytes`: memory that these processes themselves use, besides their segments. */
 static inline uint64_t mr_store_written_max(uint64_t memory_bytes, uint64_t own_bytes)
 {
     uint64_t most = memory_bytes / 10 * 8;

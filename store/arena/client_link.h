@@ -69,7 +69,8 @@ struct mr_store {
     struct mr_store_request *requests; /* an array of MR_REQUESTS_MAX */
     uint32_t requests_hint;
     uint64_t requests_made;
-    uint64_t space_changes;  /* grows with each new segment and each room that is freed */
+    /* grows when the store answers a request for a segment, and when space in a segment is freed */
+    uint64_t space_changes;
     _Atomic uint64_t orders; /* used by mr_store_order_before and mr_store_order_after */
     uint32_t grants_asked;   /* requests for ordinary segments that have no answer yet */
     struct mr_list completions;

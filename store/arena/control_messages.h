@@ -13,7 +13,7 @@
 #define MR_CTL_NAME_MAX 64u
 enum mr_ctl_type {
     /* The following types go from client to store. */
-    MR_CTL_HELLO = 1, /* carries the descriptor of the pin page */
+    MR_CTL_HELLO = 1, /* carries the descriptor of the client's pin page (layout.h) */
     MR_CTL_GRANT,     /* asks for a segment */
     MR_CTL_RETURN,    /* gives back empty segments of the client */
     MR_CTL_SEAL,
@@ -117,8 +117,8 @@ struct mr_ctl_got {
     uint64_t segment_bytes;
     uint64_t offset;
     uint64_t bytes;
-    /* 1: the object was copied from another store for this request. One answer for each copy has
-     * this mark. */
+    /* 1: the object was copied from another store while this request waited. If several requests
+     * waited for the copy, only one answer has the 1. */
     uint64_t is_pulled;
     char text[MR_CTL_TEXT_MAX];
 };

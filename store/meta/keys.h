@@ -14,9 +14,9 @@
 
 /* A hash: name -> packed record of the name. */
 #define MR_META_NAMES "names"
-/* A hash: object id (16 bytes) -> packed record of the place. */
+/* A hash: object id (16 bytes) -> packed record of one store that has the object. */
 #define MR_META_OBJECTS "objects"
-/* A hash: template's name -> packed time and text. */
+/* A hash: template's name -> packed time of its installation and packed JSON text. */
 #define MR_META_TEMPLATES "templates"
 /* A hash: node -> packed record of the node. */
 #define MR_META_NODES "nodes"

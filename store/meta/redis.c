@@ -80,7 +80,7 @@ struct mr_redis {
     bool is_watched;  /* the socket is in sleep_fd */
     bool is_attended; /* true: another thread reads the answers */
     bool wants_room;  /* the connection's thread waits until the socket takes more bytes */
-    /* The socket while it waits for its first answers; -1: no such socket. */
+    /* A new socket on which Redis has not yet answered AUTH and PING; -1: no such socket. */
     int greeting_fd;
     bool closing;
 };
@@ -125,9 +125,9 @@ static void set_here(struct mr_redis *r, bool here, const char *why)
     if (was != here && r->config.on_state) r->config.on_state(r->config.ctx, here, why);
 }
 
-/* Publishes the socket that waits for its first answers. mr_redis_close shuts this socket down, so
- * that a Redis that does not answer delays no close. True: the connection may be opened. False:
- * mr_redis_close has been called. */
+/* Publishes the new socket on which Redis has not yet answered AUTH and PING; -1: no such socket.
+ * mr_redis_close shuts this socket down, so that a Redis that does not answer delays no close.
+ * True: the connection may be opened. False: mr_redis_close has been called. */
 static bool set_greeting(struct mr_redis *r, int fd)
 {
     (void)pthread_mutex_lock(&r->lock);

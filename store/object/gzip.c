@@ -6,7 +6,8 @@
 #include <limits.h>
 #include <zlib.h>
 
-#define BLOCK_BYTES ((size_t)1 << 20) /* bytes unpacked between two calls of `stop` */
+/* mr_gzip_unpack unpacks at most this many bytes between two calls of its argument `stop` */
+#define BLOCK_BYTES ((size_t)1 << 20)
 
 bool mr_gzip_is(struct mr_str bytes)
 {

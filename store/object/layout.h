@@ -12,7 +12,7 @@ struct mr_value_frame {
     unsigned ndim;
     const uint64_t *shape;
     uint64_t data_bytes;
-    uint64_t meta_offset; /* offset after the data, a multiple of 64 */
+    uint64_t meta_offset; /* offset of the metadata, which follow the data; a multiple of 64 */
     uint64_t meta_bytes;
 };
 

@@ -84,8 +84,8 @@ int mr_table_open(const struct mr_value *v, struct mr_table *out, struct mr_erro
  * MR_EFORMAT: the layout is damaged. */
 int mr_table_column(
     const struct mr_table *t, uint32_t i, struct mr_column *out, struct mr_error *e);
-/* Sets `*out` to the index of the column with this name. The sentence of MR_ENOENT lists the
- * columns. */
+/* Sets `*out` to the index of the column with this name. MR_ENOENT: there is no such column, and
+ * the text of the error lists the columns. */
 int mr_table_find(const struct mr_table *t, struct mr_str name, uint32_t *out, struct mr_error *e);
 
 static inline bool mr_bit_get(const uint8_t *bits, uint64_t i)

@@ -176,7 +176,8 @@ const void *mr_tensor_at(const struct mr_tensor *t, const uint64_t *index)
     return (const unsigned char *)t->data + offset;
 }
 
-/* Copies a line of `n` elements of `width` bytes each, which are `stride` bytes apart. */
+/* Copies `n` elements of one type. The elements of `in` are `stride` bytes apart. The elements of
+ * `out` are contiguous. */
 #define COPY_LINE(type)                                                                            \
     static void copy_line_##type(                                                                  \
         unsigned char *out, const unsigned char *in, uint64_t n, int64_t stride)                   \

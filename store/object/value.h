@@ -3,14 +3,14 @@
  * multiple of 64:
  *
  *   struct mr_value_header     64 bytes
- *   u64 shape[ndim]            tensor, table {rows, columns}, model {number of parameters},
- *                              collection: of the whole
+ *   u64 shape[ndim]            tensor; table: {rows, columns}; model: {number of parameters};
+ *                              collection: the shape of all parts together
  *   i64 strides[ndim]          tensor only, in bytes
  *   data, meta                 each at a multiple of 64; by kind:
  *
  * | kind       | data                            | meta                                       |
  * | tensor     | elements                        | -                                          |
- * | table      | Arrow buffers, each at 64       | column descriptors (table.h)               |
+ * | table      | Arrow buffers, 64-byte aligned  | column descriptors (table.h)               |
  * | pack       | one pack: a scalar or JSON      | -                                          |
  * | bytes      | the bytes                       | -                                          |
  * | model      | its parameters, f32 in one axis | a pack that says what model it is          |
@@ -80,8 +80,8 @@ struct mr_value {
 };
 
 /* Allocates the memory of a result: `bytes` bytes aligned to 64, or NULL if there is no room, which
- * the caller reports as MR_ELIMIT. If no value is finished in the memory, the owner of the
- * allocator takes it back. */
+ * the caller reports as MR_ELIMIT. If the caller fails later, the owner of the allocator frees the
+ * memory. */
 struct mr_value_alloc {
     void *(*alloc)(void *ctx, uint64_t bytes);
     void *ctx;

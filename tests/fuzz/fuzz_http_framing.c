@@ -1,6 +1,7 @@
-/* The filter of gateway/http/framing.h reads the bytes of an HTTP client. The first byte is the
- * size of the pieces in which the rest arrives, less 1. The filter must pass on the same bytes
- * whatever the size of the pieces. Its output must pass through a second filter unchanged. */
+/* Fuzzes the filter of gateway/http/framing.h, which reads the bytes of an HTTP client. The first
+ * byte of the fuzzer's input, plus 1, is the size of the pieces in which the filter gets the rest.
+ * The filter must pass on the same bytes whatever the size of the pieces. Its output must pass
+ * through a second filter unchanged. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gateway/http/framing.h"

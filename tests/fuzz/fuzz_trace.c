@@ -1,7 +1,7 @@
 /* Decodes blocks of spans, as from Redis or a file. The spans are encoded again and must decode to
- * the same spans. The input is the bytes of the spans. The target puts a matching head before them,
- * so that mutations get past the check of the head. If bit 0 of the first byte is 1, the input is
- * the whole block. */
+ * the same spans. If bit 0 of the input's first byte is 1, the other bytes are a whole block. If
+ * the bit is 0, the other bytes are only the spans. This fuzz target then puts a matching head
+ * before the spans, so that mutations get past the check of the head. */
 #include "base/alloc.h"
 #include "store/meta/trace/codec.h"
 #include "store/meta/trace/events.h"

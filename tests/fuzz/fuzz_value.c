@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     struct mr_value v;
     struct mr_error e;
-    /* The shallow check does not look at rows, so reading a value that passes must be safe whatever
-     * its rows contain. */
+    /* The shallow check does not read the value's data, so reading a value that passes must be safe
+     * whatever its data contains. */
     if (mr_value_check(mr_str_of(extent, n), &v, &e) == MR_OK) walk_value(&v);
     (void)mr_value_check_deep(mr_str_of(extent, n), &v, &e);
     mr_release(extent);

@@ -72,8 +72,9 @@ static void who_attends_reads_the_answers(void **state)
     redis_start(&f->server);
     read_until(f, j, 100);
     append(j, 101, 101);
+    /* from now on the connection's thread reads the answers of Redis */
     mr_journal_attend(j, false);
-    wait_acked(f, 101); /* after the end of attendance, the connection's thread reads the answer */
+    wait_acked(f, 101);
     assert_int_equal(atomic_load(&f->rewinds), 0);
     mr_journal_close(&j);
 }

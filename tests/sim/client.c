@@ -139,7 +139,7 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
             s, x->forget_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec, .b = WISH_FORGET});
 }
 
-/* Checks one value of a target that a reader got. */
+/* Checks a value that a reader got for a target. */
 static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value)
 {
     struct sim_task *t = &j->task[index];

@@ -1,6 +1,7 @@
-/* Checks I10: after a restart no task starts again whose completion a living worker holds or the
- * journal has. The values of simulated workers and of the journal are compared with every start of
- * a task that was sent in the scheduler's present life. */
+/* Checks I10 (docs/invariants.md): after a restart of the scheduler, a task does not start again if
+ * the journal has its completion or a living worker holds its value. The check marks each task
+ * whose value the journal or a simulated worker has. Then it judges each start of a marked task
+ * that the restarted scheduler has sent. */
 #include "tests/sim/sim.h"
 
 #define SMALL 16 /* values of up to 16 bytes need no room in the cache of inline values */
@@ -58,7 +59,7 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
         if (bytes) {
             r = mr_str_of(r.p + bytes, r.n - bytes);
         } else {
-            (void)take_int(&r, 8); /* maker of the object's id */
+            (void)take_int(&r, 8); /* first half of the object's id: the maker */
             object = take_int(&r, 8);
             (void)take_int(&r, 8); /* bytes of the object */
             store = take_int(&r, 8);
@@ -170,7 +171,7 @@ static bool is_kept_by_worker(
     /* The scheduler may take the worker for dead. */
     if (!x->is_up || !x->is_down || !x->has_joined) return false;
     if (is_to_be_released(s, x->slot, j->id, index)) return false;
-    /* The object is damaged. */
+    /* The value is an object, and the worker's store has lost this object. */
     if (t->guard_held && !sim_object_has(s, t->guard_held, p->store)) return false;
     return mr_worker_keeps(p->w, (mr_job_id){j->id}, index);
 }
@@ -222,7 +223,7 @@ void sim_guard_start(
     struct sim_task *t = &j->task[index];
     bool is_told = t->sent_life == s->life && t->sent_attempt == attempt &&
                    s->sessions[t->sent_session].proc == proc;
-    /* the task was sent in an earlier life, or was sent anew since, to another process or as
+    /* the scheduler's present life did not send the task, or last sent it to another process or as
      * another attempt */
     if (!is_told) return;
     t->start_life = s->life;

@@ -130,7 +130,7 @@ struct sim_session {
     bool has_registered, has_joined, is_waiting;
     uint32_t slot;
     uint64_t incarnation;
-    /* Arrival of the last message, because messages do not overtake each other. */
+    /* Arrival time of the last message in each direction. The next message arrives no earlier. */
     mr_time last_up, last_down;
     uint32_t flying_up, flying_down;
     struct mr_sched_numbers numbers;
@@ -156,7 +156,7 @@ struct sim_shared { /* a key that several jobs define */
     uint32_t in[2], inputs, needs;
     bool is_odd; /* the key has a second definition, variant 1 */
     bool has_name;
-    uint64_t value;      /* value of variant 0, once a job has defined it */
+    uint64_t value;      /* the key's value, set when a job defines the key; unused if is_odd */
     mr_object_id object; /* the object that the name leads to; 0: none */
     uint64_t bytes;
     mr_graph_hash definition;

@@ -11,7 +11,7 @@ static bool is_open(const struct sim *s, const struct sim_proc *p)
 }
 
 /* True: the worker had an earlier process. Then the new process knows which tasks ran when the
- * earlier one died, even if none did. */
+ * earlier process died, and also knows if no task ran. */
 static bool had_one_before(const struct sim *s, uint32_t id, uint32_t name)
 {
     for (uint32_t i = 0; i < id; i++)

@@ -1,6 +1,7 @@
-/* The scheduler's shell in virtual time: which stream belongs to which worker, when batches leave,
- * and in which order effects are performed; and the crash of the scheduler, after which its next
- * life (from a start to the next crash) reads the journal. */
+/* The process around the scheduler's core, simulated in virtual time: which stream belongs to which
+ * worker, when batches leave, and in which order the core's effects are performed. Also the crash
+ * of the scheduler, after which its next life (from a start to the next crash) reads the
+ * journal. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>

@@ -103,7 +103,7 @@ uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace,
     return n;
 }
 
-/* ---- refusals that are right ----------------------------------------------------------------- */
+/* ---- jobs that the scheduler is right to refuse ---------------------------------------------- */
 
 static bool is_there(struct sim *s, mr_job_id job, uint32_t index)
 {
@@ -129,7 +129,7 @@ static bool is_released(struct sim *s, const struct mr_graph *g, uint32_t index)
     return false;
 }
 
-/* Returns whether the job refers to a key that was released, so that it has to be made again. */
+/* Returns whether the job refers to a released key, whose value has to be made again. */
 bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes_count; i++)
@@ -177,8 +177,8 @@ bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code)
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         if (g->kind[i] == MR_NODE_ALIAS)
             is_alias_missing |= !is_elsewhere(s, g, i, true) || is_released(s, g, i) ||
-                                /* The small cache may have no room for a copy of the key's
-                                 * value. */
+                                /* The scheduler's cache of small values may have no room for a
+                                 * copy of the key's value. */
                                 s->config.inline_blocks < 1000;
         if (g->kind[i] == MR_NODE_TASK) is_other_there |= is_elsewhere(s, g, i, false);
     }

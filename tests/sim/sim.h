@@ -29,8 +29,9 @@ void *sim_keep(struct sim_msg *m, const void *p, size_t n);
 void sim_msg_free(struct sim_msg **m);
 
 /* main.c */
-/* Handles events until the time `until` or, with stop_when_content, until all clients are content.
- * Returns whether stop_when_content is set and all clients are content. */
+/* Handles events until the time `until`. With stop_when_content, stops earlier, when all jobs have
+ * ended (or are forgotten, if s->is_forgetting). Returns true if stop_when_content is set and this
+ * is the state of all jobs at the end. */
 bool sim_run(struct sim *s, mr_time until, bool stop_when_content);
 void sim_configure(struct sim *s);
 void sim_tear_down(struct sim *s);

@@ -1,7 +1,10 @@
 /* Templates: texts that are installed once, and jobs that are instances of them, parsed by the real
  * template parser. Expected values come from a graph that was made without the template. When
- * faults are over, instances of one more template run one after another, and the places that the
- * scheduler reports as cached are compared with the places to which tasks were sent. */
+ * faults are over, instances of one more template run one after another.
+ *
+ * The place of a task is the worker to which the scheduler sends it. The scheduler counts the tasks
+ * that it sends to a cached place (docs/graphs.md). At least as many tasks must go to a place where
+ * the same task of the template has been before. */
 #include "tests/sim/sim.h"
 
 #include "graph/template/template.h"
@@ -9,7 +12,8 @@
 
 #include <stdio.h>
 
-#define KEYS_MAX 4096 /* the largest number of slots plus nodes of a template */
+/* Limit of a template's slots plus nodes. A slot is a task in the body of a loop. */
+#define KEYS_MAX 4096
 #define TEXT_MAX ((size_t)1 << 16)
 
 struct sim_places {
@@ -21,7 +25,7 @@ struct sim_places {
      * those that went where the task had been before. */
     uint32_t first_sent, known;
     uint64_t cached, repaired; /* the scheduler's counters when this instance began */
-    /* Deaths of workers when this instance began, and when the instance before it began. */
+    /* How many workers had died when this instance began, and when the one before it began. */
     uint64_t deaths, deaths_then;
 };
 

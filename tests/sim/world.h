@@ -1,7 +1,7 @@
-/* The simulator's world: virtual time, dice, and models of all that the cores do not know: links,
- * processes, executors, stores, the journal, clients. The cores are the real ones. The seed
- * determines everything. A broken promise ends the program with a trace of the last events
- * (sim_fail). A *life* of the scheduler goes from a start to the next crash. */
+/* The simulator's world. The scheduler's core and the workers' cores are the real ones. Everything
+ * around the cores is simulated: time, links, processes, executors, stores, the journal, clients.
+ * The seed determines everything. If a check fails, sim_fail prints the last events and ends the
+ * program. A *life* of the scheduler goes from a start to the next crash. */
 #pragma once
 
 #include "base/buf.h"

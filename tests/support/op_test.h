@@ -1,5 +1,5 @@
-/* What tests of operators have in common: the headers of CMocka, and a host of operators that is
- * made anew for each test. */
+/* What tests of operators have in common: the headers of CMocka, and `host`, through which a test
+ * calls operators (op_host.h). Each test gets a new `host`. */
 #pragma once
 
 #include "store/object/format/json.h"

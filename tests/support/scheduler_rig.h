@@ -63,8 +63,8 @@ struct rig {
     struct rig_hold holds[1024];
     uint32_t holds_count;
     uint64_t ticket, session, objects;
-    int code; /* code of the core's last reply to a client, or with which it last refused a worker
-               */
+    /* code of the core's latest reply to a client or refusal of a worker, whichever came last */
+    int code;
     char text[1100];
     uint64_t object_bytes; /* bytes of each object that workers make from now on; 0: 100,000 */
     uint64_t store_memory; /* of each store that registers from now on; 0: 1 GiB */

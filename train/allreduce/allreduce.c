@@ -23,7 +23,7 @@ struct mr_reduce {
     struct mr_ring *ring;
     uint64_t ring_steps;   /* number of steps that `ring` has begun; ring_open begins the first */
     float *grads, *params; /* in the group's segment, or owned if there is a ring */
-    float *sum;            /* sum of one piece over all ranks */
+    float *sum;            /* one piece of the vector: the sum of the gradients of all ranks */
     bool passes;           /* this rank has no examples in this step */
     uint32_t contributors; /* number of ranks that have examples in this step */
     uint64_t low;          /* the gradients of this rank are final from this index on */
@@ -126,7 +126,8 @@ void mr_reduce_close(struct mr_reduce **reduce)
     mr_release(r);
 }
 
-/* Runs the optimizer on numbers of this rank's slice. `grads`: their sum over all ranks. */
+/* Runs the optimizer on the `count` numbers from `first` on, which are in this rank's slice.
+ * `grads`: for each of these numbers, the sum of its gradients of all ranks. */
 static void apply(struct mr_reduce *r, uint64_t first, uint64_t count, const float *grads)
 {
     float *slots[MR_NN_SLOTS_MAX] = {0};
@@ -142,8 +143,8 @@ static void apply(struct mr_reduce *r, uint64_t first, uint64_t count, const flo
         &r->optim, r->version + 1, &range, grads, 1 / (float)MR_MAX(r->contributors, 1u));
 }
 
-/* Averages gradients of this rank's slice that are final in all ranks, and updates their
- * parameters. */
+/* Averages the gradients of one piece of this rank's slice, and updates the parameters of this
+ * piece. All ranks already have the final gradients of the piece. */
 static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
 {
     if (!r->contributors && first < r->trainable_count) return;

@@ -1,7 +1,8 @@
 /* A rank of a ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
- * clusters of workstations", 2009). The rank sends blocks to the next rank by gRPC and takes the
- * blocks of the previous rank from its inbox. The sum of slice s starts at rank s + 1 and is
- * complete at rank s (reduce-scatter). Then the updated slices go around once more (all-gather). */
+ * clusters of workstations", 2009). The rank sends blocks to the next rank by gRPC. Its own inbox
+ * receives the blocks of the previous rank. The sum of the gradients of slice s starts at rank
+ * s + 1 and is complete at rank s (reduce-scatter). With this sum the caller at rank s updates the
+ * parameters of slice s. Then the updated slices go around the ring (all-gather). */
 #include "train/allreduce/ring.h"
 
 #include "base/alloc.h"
@@ -30,7 +31,8 @@ struct mr_ring {
     struct mr_rpc_stream *stream; /* stream to the next rank; NULL: there was no step yet */
     uint64_t step;
     uint32_t round, rounds; /* number of the running round; number of rounds in the step */
-    uint32_t contributors;  /* number of ranks with examples in the sum that is sent next */
+    /* number of ranks that had examples, among the ranks whose sum is in the next block to send */
+    uint32_t contributors;
     /* this rank has sent all blocks of the step, so the next rank may close its end of the
      * stream */
     bool has_sent_all;

@@ -24,8 +24,10 @@ struct mr_ring_inbox {
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
-    uint64_t count;          /* how many numbers the vector of a rank has */
-    void (*wake)(void *ctx); /* wakes the rank when its block has come; NULL: the rank polls */
+    uint64_t count; /* how many numbers the vector of a rank has */
+    /* wakes the rank when the block that it waits for has come, or when `is_broken` is set; NULL:
+     * the rank polls */
+    void (*wake)(void *ctx);
     void *ctx;
     struct mr_monitor *lock; /* guards all members below */
     struct mr_list blocks;

@@ -1,4 +1,4 @@
-/* The ranks of one node around one segment, which rank 0 makes and serves at its socket:
+/* The ranks of one node share one segment, which rank 0 makes and serves at its socket:
  *
  *   page | parameters | gradients of rank 0 | gradients of rank 1 | …
  *
@@ -36,7 +36,7 @@ struct mark {
 };
 
 struct page {
-    _Atomic uint32_t arrived; /* number of calls of the barrier by all ranks together */
+    _Atomic uint32_t arrived; /* number of barrier calls so far, summed over all ranks */
     uint32_t unused[15];
     /* number of barriers that all ranks have passed; ranks sleep on this word */
     _Atomic uint32_t phase;

@@ -1,4 +1,4 @@
-/* Private to train/allreduce: the ranks of one node around one segment of shared memory. */
+/* Private to train/allreduce: the ranks of one node, which share one segment of memory. */
 #pragma once
 
 #include "train/allreduce/allreduce.h"
@@ -8,14 +8,15 @@ struct mr_shm_group;
 /* Opens the group. Rank 0 makes and serves the segment, and the other ranks connect to rank 0. */
 int mr_shm_group_open(const struct mr_reduce_options *o, mr_time deadline,
     struct mr_shm_group **out, struct mr_error *e);
-/* Closes the group, which aborts the steps of the other ranks. */
+/* Closes the group. This call aborts the steps of the other ranks. */
 void mr_shm_group_close(struct mr_shm_group **n);
 float *mr_shm_group_params(struct mr_shm_group *n);
 float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank);
 
-/* Announces that this rank's gradients are final from index `low` of the vector to the last trained
- * number. The variant _all announces all numbers of the vector. _none does so for a rank that has
- * no examples in this step. */
+/* The vector has the trained numbers first, then the others (`trainable_count` in allreduce.h).
+ * mr_shm_group_announce says that this rank's gradients are final from index `low` to the last
+ * trained number. _all says that the gradients of the whole vector are final. _none says the same
+ * for a rank that has no examples in this step. */
 void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low);
 void mr_shm_group_announce_all(struct mr_shm_group *n);
 void mr_shm_group_announce_none(struct mr_shm_group *n);
@@ -29,6 +30,6 @@ uint32_t mr_shm_group_contributors(const struct mr_shm_group *n);
 /* Waits until mr_shm_group_final returns less than `low` or sets `*all`. MR_ETIMEOUT: this has not
  * happened by `deadline`. After any error, the steps of all ranks are aborted. */
 int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e);
-/* Waits until all ranks have called this function. Announcements after this call count for the next
- * step. */
+/* Waits until all ranks have called this function. What a rank announces after this call
+ * (mr_shm_group_announce) counts for the next step. */
 int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e);

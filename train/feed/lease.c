@@ -17,8 +17,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define AHEAD 2u       /* limit of items that are taken ahead of their use */
-#define ANSWERS_MAX 64 /* limit of answers in one call */
+#define AHEAD 2u /* limit of items that are taken ahead of their use */
+/* limit of the messages from the user (struct answer) that the taker's thread handles at once */
+#define ANSWERS_MAX 64
 #define TAKE_WAIT_S 0.2
 /* limit of the wait in Take while items are held: answers for these items are sent only after the
  * wait */

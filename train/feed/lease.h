@@ -11,7 +11,7 @@
 
 struct mr_credential;
 
-#define MR_TAKER_OUT_MAX 768u /* limit of items that are taken and not answered */
+#define MR_TAKER_OUT_MAX 768u /* limit of taken items that still wait for mr_taker_answer */
 
 struct mr_taker;
 

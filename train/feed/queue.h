@@ -16,7 +16,8 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     uint64_t inputs, outputs; /* how many numbers one example has; how many outputs the model has */
     uint32_t batch;
     bool keep; /* an incomplete last batch is used, filled up with copies of its own rows */
-    const struct mr_role_store *store; /* the store's link is used on the caller's thread */
+    /* store->link is used only on the thread that calls the functions of the feed */
+    const struct mr_role_store *store;
     bool *is_drawn; /* set to true if an item contains generated test data; may be NULL */
 };
 
@@ -28,10 +29,9 @@ void mr_queue_feed_close(struct mr_queue_feed **f);
 /* Sets `*out` to the next batch, lent until mr_queue_feed_done. Every call until then sets the same
  * batch. MR_EAGAIN: no complete batch came by `deadline`. MR_ENOENT: the queue is closed and empty,
  * and no item of it is leased. An item that is no list of x and y for this model is put aside as
- * dead, with the reason; `e` is set only if the queue itself cannot be used. A queue has
- * a limit of items, and items that workers have leased count. When leased items alone reach the
- * limit, no further items come. Then an incomplete batch is filled up with copies of its own rows.
- */
+ * dead, with the reason; `e` is set only if the queue itself cannot be used. A queue has a limit of
+ * items. Leased items count towards this limit. When leased items alone reach the limit, no further
+ * items come. Then an incomplete batch is filled up with copies of its own rows. */
 int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
 /* Called when the gradient of the batch is on its way. Returns the number of the batch; the first

@@ -1,5 +1,6 @@
-/* The rows of a stored array: a tensor, or a collection of tensors cut along axis 0. Rows are read
- * where they lie, in the mapped partitions. */
+/* The rows of a stored array. An array is one tensor, or a collection of tensors that follow each
+ * other along axis 0. Each tensor is a partition of the array. Rows are read where they lie, in the
+ * mapped partitions. */
 #pragma once
 
 #include "ops/op.h"

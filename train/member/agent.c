@@ -1,6 +1,7 @@
-/* The agent's thread: calls Join and Report, and retries them with exponential back-off. Each
- * report carries the state that the role posted last. So the role and the trainer never wait for
- * each other. */
+/* The thread of the agent of a role (a parameter server, a worker or a scorer). The thread calls
+ * the trainer's methods Join and Report, and retries them with exponential back-off. Each report
+ * has the state that the role posted last. So the role goes on while the trainer does not
+ * answer. */
 #include "train/member/agent.h"
 
 #include "base/alloc.h"

@@ -27,8 +27,8 @@ struct mr_agent_config { /* the struct and its texts are copied */
     const char *socket;       /* path of the UNIX socket of the role's process; "": none */
     struct mr_stop cancelled; /* called on the agent's and on the role's thread */
     /* Both flags are lent. `stop` is set when the task was cancelled or the role has to end.
-     * `is_void` is set with `stop`, and when the session goes back to a checkpoint; the role clears
-     * it. */
+     * `is_void` is set whenever `stop` is set, and also when the session goes back to a checkpoint;
+     * the role clears `is_void`. */
     struct mr_flag *is_void, *stop;
 };
 

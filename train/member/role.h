@@ -35,8 +35,8 @@ struct mr_role {
     const struct mr_credential *credential; /* credential for the trainer; NULL: none */
     const struct mr_arg *data; /* the task's argument: a dict of sets, each with x and y */
     struct mr_flag stop;       /* ends every wait of the role when it is set */
-    /* when set, ends waits inside an all-reduce group; set with `stop`, and when the session goes
-     * back to a checkpoint, which makes the parameters invalid */
+    /* Ends waits inside an all-reduce group when it is set. It is set whenever `stop` is set. It is
+     * also set when the session goes back to a checkpoint: then the parameters are invalid. */
     struct mr_flag is_void;
     struct mr_agent *agent;    /* NULL until mr_role_begin has started it */
     struct mr_agent_view view; /* result of the last mr_role_look */

@@ -58,7 +58,8 @@ struct mr_params {
     struct shard *shards;
     uint32_t shards_count;
     float *gather; /* the whole vector; NULL: there is only one shard, which is read in place */
-    char *segment; /* this client's segment: lines and gradient buffers */
+    /* this client's segment: a struct mr_client_line for each shard, then the gradient buffers */
+    char *segment;
     uint64_t segment_bytes;
     int fd;
     uint32_t buffer; /* index of the current gradient buffer */

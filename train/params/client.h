@@ -56,7 +56,8 @@ struct mr_params_view {
 
 struct mr_params_counts { /* totals since the client was opened */
     uint64_t pulls, pushes;
-    uint64_t dropped;          /* number of pushes that servers dropped as stale or lost */
+    /* pushes that servers dropped: outcome MR_PUSH_STALE or MR_PUSH_LOST (mailbox.h) */
+    uint64_t dropped;
     uint64_t pull_ns, push_ns; /* time inside pull and push, without the waits */
     uint64_t wait_ns;          /* time of waiting for a version or for a free buffer */
     uint32_t shards_local, shards_remote;

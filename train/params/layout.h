@@ -53,9 +53,10 @@ struct mr_client_push {
     /* serial of the push among the client's pushes to this shard; written after all other
      * members */
     _Atomic uint32_t serial;
-    /* Used while the gradient is being computed. `early_serial` is the serial of the push that will
-     * come; the shard's trained numbers from `early_low` on are final. `early_serial` is written
-     * after step, version and epoch, and after the first `early_low`. */
+    /* Used while the client still computes the gradient. `early_serial` is the serial that the push
+     * will have. From index `early_low` of the shard on, the gradient of the trained parameters is
+     * final. For each push, the client writes step, base_version, restore_epoch and `early_low`,
+     * and then `early_serial`. Each later announcement only lowers `early_low`. */
     _Atomic uint32_t early_serial;
     _Atomic uint64_t early_low;
 };
@@ -63,7 +64,7 @@ struct mr_client_push {
 /* What a client tells one shard: two cache lines in the client's segment. */
 struct mr_client_line {
     _Atomic uint32_t pin;   /* number of the pinned buffer + 1; 0: none */
-    _Atomic uint32_t waits; /* what the client sleeps for: bits MR_WAITS_… */
+    _Atomic uint32_t waits; /* what the sleeping client waits for: bits MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];
     uint64_t unused[5];
 };

@@ -1,5 +1,6 @@
 /* Collects the gradients that clients have announced in their own segments and those that came by
- * gRPC. Sorts out lost and repeated gradients, and returns outcomes to the senders. */
+ * gRPC. Drops gradients that are lost or repeated (enum mr_push_outcome). Tells the sender of each
+ * gradient the outcome. */
 #include "train/params/mailbox.h"
 
 #include "base/alloc.h"

@@ -50,11 +50,12 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation);
 
 /* ---- gradients that are still being computed ------------------------------------------------- */
 
-/* An announced range with fewer numbers is not worth an early pass (update.h). */
+/* An early pass (update.h) applies at least this many numbers. A worker does not announce fewer
+ * numbers of a shard at once. */
 #define MR_PARAMS_EARLY_MIN ((uint64_t)65536)
 
-/* A gradient for the current version that the worker is still computing. The worker has announced
- * that a part of the gradient is final (mr_params_ready). */
+/* A gradient at the current version. A worker is still computing this gradient, and has announced
+ * that a part of it is final (mr_params_ready). */
 struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */

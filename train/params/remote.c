@@ -33,7 +33,7 @@ struct mr_params_remote {
     struct mr_rpc_client *puller;
     struct mr_rpc_client *pusher; /* used by the push thread only */
     struct mr_thread *thread;
-    struct mr_monitor *lock; /* guards all members below */
+    struct mr_monitor *lock; /* guards all members below except has_pulled */
     struct mr_params_job jobs[MR_PARAMS_UNDER_WAY];
     uint32_t queued[MR_PARAMS_UNDER_WAY]; /* buffers in the order of their pushes */
     uint32_t queued_count;

@@ -10,7 +10,7 @@ struct mr_params_remote_options {
     const char *session, *address;
     uint32_t shard, worker;
     uint64_t incarnation;
-    uint64_t count; /* how many numbers the shard has */
+    uint64_t count; /* length of the shard, in floats */
     const struct mr_flag *stop;
 };
 

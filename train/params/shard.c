@@ -1,6 +1,6 @@
 /* The server's side of a shard. The state of clients and buffers is in private memory; the segments
- * have only what the other side reads. shard_table.c and this file call each other: that file frees
- * a shard when its last reference is dropped, and this file lists the shard there. */
+ * have only what the other side reads. shard.c and shard_table.c call each other: shard.c adds a
+ * new shard to the table, and shard_table.c frees the shard when its last reference is dropped. */
 #include "train/params/shard.h"
 
 #include "base/alloc.h"

@@ -42,8 +42,8 @@ uint64_t mr_shard_count(const struct mr_shard *s);
  * memory until the version is published. */
 float *mr_shard_next(struct mr_shard *s);
 void mr_shard_publish(struct mr_shard *s, uint64_t version);
-/* True: a reader waits for a newer version. Rank 0 of an all-reduce group serves the scorer with a
- * shard, and copies its parameters only if this is true. */
+/* True: a reader waits for a newer version. In an all-reduce group, the scorer reads from a shard
+ * of rank 0. After a step, rank 0 copies the parameters into this shard only if a reader waits. */
 bool mr_shard_is_wanted(const struct mr_shard *s);
 
 /* Publishes the parameters of a checkpoint. Gradients of older epochs count as lost from now on. */

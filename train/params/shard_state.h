@@ -52,7 +52,7 @@ struct mr_shard {
     struct mr_shard_worker *workers;
     uint32_t cursor; /* slot of the client that is asked first for the next push */
     /* Any thread uses the members from here to `clients_count`. */
-    _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX]; /* by buffer: number of pins by gRPC */
+    _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX]; /* gRPC's pins on each buffer */
     _Atomic int32_t remote_waiting; /* number of network readers that wait for a version */
     _Atomic uint64_t pushes, lost, repeats;
     _Atomic uint32_t clients_count;

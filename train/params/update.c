@@ -1,6 +1,7 @@
 /* The asynchronous and the synchronous rule. A pass moves a range of the shard along all gradients
- * of an update at once, in pieces that several threads share. The synchronous rule applies final
- * parts of gradients while workers still compute the others (early passes). */
+ * of an update at once, in pieces that several threads share. The synchronous rule has early
+ * passes: they apply the numbers of gradients that will not change any more, while workers still
+ * compute the other numbers. */
 #include "train/params/update.h"
 
 #include "base/alloc.h"
@@ -56,8 +57,9 @@ struct mr_update {
     struct gradient_id *early_of;
     uint32_t early_count;
     struct mr_early *early; /* room for HELD_MAX gradients that are still being computed */
+    /* vectors of the optimizer, such as the momentum */
     float *slots[MR_NN_SLOTS_MAX];
-    /* With is_early the slots of the next version; else equal to `slots`. */
+    /* if is_early, the slots of the next version; else equal to `slots` */
     float *slots_next[MR_NN_SLOTS_MAX];
     uint32_t slots_count;
     struct mr_push *held; /* gradients of the next update */

@@ -53,7 +53,8 @@ struct mr_update_counts {
     uint64_t applied;  /* gradients that were applied */
     uint64_t examples; /* examples of these gradients */
     uint64_t stale;
-    /* number of early passes; each applies final parts of gradients that are not complete yet */
+    /* Number of early passes. Each applies the numbers that are already final in gradients that are
+     * not complete yet. */
     uint64_t early;
     /* dropped gradients: of revoked incarnations of workers, or of other restore epochs
      * (mailbox.h) */

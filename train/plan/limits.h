@@ -1,5 +1,5 @@
-/* Limits of a training session. The trainer checks the session's document against them, and the
- * tables of the roles have these sizes. */
+/* Limits of a training session. The trainer accepts no session beyond them. Arrays in parameter
+ * servers, workers and scorers have these sizes. */
 #pragma once
 
 #define MR_SHARDS_MAX 64u          /* shards of one model, that is, parameter servers */

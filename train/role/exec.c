@@ -3,9 +3,9 @@
  * program. Environment variables, which the trainer makes, list the members. The role does not know
  * what the program computes. The role has finished when the program ends with status 0.
  *
- * When a member is replaced, the other programs find its new address in a file. With "restart" all
- * programs start again instead: each role ends its program, waits until all programs have ended,
- * and starts its own anew. */
+ * When a member is replaced, the other programs find its new address in a file. If the roles have
+ * "restart": true in the session's document, all programs start again instead: each role ends its
+ * program, waits until all programs have ended, and starts its own anew. */
 #include "train/role/exec.h"
 
 #include "base/alloc.h"
@@ -89,8 +89,9 @@ static void env_clear(struct foreign *f)
     f->env_count = 0;
 }
 
-/* Fills in the whole environment of the program: the variables of the trainer and the document, the
- * file of members, and defaults for PATH and HOME. */
+/* Makes the whole environment of the program: the path of the file that lists the members, the
+ * generation, the trainer's variables, those of the session's document, and defaults for PATH and
+ * HOME. */
 static void env_fill(struct foreign *f)
 {
     const Millrace__V1__JoinResponse *m = f->r.members->m;

@@ -150,7 +150,7 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
         int err = mr_role_look(r, NULL);
         if (err) return mr_fail(e, err, "the role has to end");
         err = call(r, m, &is_decided, out, e);
-        /* an older trainer always splits evenly */
+        /* MR_EUNIMPL: a trainer of an older release has no row plans. The split is even. */
         if (is_decided || err == MR_EUNIMPL) return MR_OK;
         /* Another attempt has replaced this worker, which its agent learns as well. */
         if (err == MR_ESTATE) return MR_EABORTED;

@@ -27,9 +27,9 @@ struct mr_checkpointer;
 struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard);
 /* Stops the thread when it has written what was copied. */
 void mr_checkpointer_stop(struct mr_checkpointer **c);
-/* Copies the parameters and slots and returns; the thread writes and reports them. If the previous
- * snapshot is still being written, this snapshot is skipped if the session has only one shard. With
- * several shards, the call waits until the previous snapshot is written. */
+/* Copies the parameters and slots and returns; the thread writes and reports them. The thread may
+ * still be writing the previous snapshot. Then the only shard or rank of a session skips this
+ * snapshot. One of several waits, and skips only if the role has to stop. */
 void mr_checkpointer_snapshot(struct mr_checkpointer *c, uint64_t version, const float *params,
     float *const *slots, uint64_t count);
 /* Returns the first version after `version` at which a checkpoint is due; 0: none is. */

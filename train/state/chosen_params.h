@@ -8,8 +8,8 @@
 
 struct mr_chosen;
 
-/* Makes the state. `channel`: name of the session's own channel. Returns NULL if no stop rule of
- * the plan depends on scores of this channel. */
+/* Makes a struct mr_chosen. `channel`: name of the session's own channel. Returns NULL if no stop
+ * rule of the plan depends on scores of this channel. */
 struct mr_chosen *mr_chosen_new(const struct mr_role_plan *plan, const char *channel);
 void mr_chosen_free(struct mr_chosen **c);
 

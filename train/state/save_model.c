@@ -43,8 +43,8 @@ static int model_store(struct mr_role *r, const float *params, uint64_t version,
     return err;
 }
 
-/* Scores one set. Adds `"set": {…}` to `nested`, and the fields of the first set that exists to
- * `flat`. */
+/* Scores the model on the data set `set`, if the session has this set. Adds the scores to `nested`,
+ * as an object under the set's name. If no scores are in `flat` yet, adds them there, too. */
 static int score_set(struct mr_role *r, const char *set, const float *params, struct mr_buf *flat,
     struct mr_buf *nested, struct mr_error *e)
 {

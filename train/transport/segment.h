@@ -2,8 +2,9 @@
  *
  * The memory of another process is untrusted input. Each side keeps sizes, offsets and counts in
  * its own memory, reads a shared word once, and checks the word before use. Segments are sealed
- * against shrinking, so that a read never faults. Only a bell and the segment of an all-reduce
- * group may be mapped for writing by another process than their maker. */
+ * against shrinking, so that a read never faults. Only the segment of a bell (struct
+ * mr_transport_bell) and that of an all-reduce group may be mapped for writing by another process
+ * than their maker. */
 #pragma once
 
 #include "base/err.h"

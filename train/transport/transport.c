@@ -1,5 +1,6 @@
-/* The UNIX socket of this process. One thread accepts connections, reads one hello from each client
- * and lets the host answer. After that the thread only waits until the connection breaks. */
+/* The UNIX socket of this process. One thread accepts connections and answers one hello from each
+ * client. The hello names a shard or an all-reduce group, its *host* (host.h), which admits or
+ * refuses the client. The connection of an admitted client only shows that both sides live. */
 #include "train/transport/transport.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* How roles of different processes reach each other: the UNIX socket of this process, over which
- * descriptors of shared memory travel; the name of this node; the secret; and the slices of a
- * vector.
+/* What roles need to reach the roles of other processes: the UNIX socket of this process, the name
+ * of this node, and the cluster's secret. Descriptors of shared memory travel over the socket. This
+ * file also tells which slice of a vector belongs to which shard or rank.
  *
  * The state is process-wide: all roles of a process use one socket, which is opened at its first
  * use. Any thread may call any function. */
@@ -56,7 +56,8 @@ void mr_transport_unlink(void);
 
 /* Totals since the start of the process, for its metrics. */
 struct mr_transport_traffic {
-    /* Connections to shards and groups, by shared memory and by gRPC. */
+    /* Opened connections, by shared memory and by gRPC: one for each parameter shard that a client
+     * opened, and one for each rank that joined its all-reduce group. */
     _Atomic uint64_t shm_links, grpc_links;
     _Atomic uint64_t grpc_bytes; /* bytes of parameters and gradients, sent and pulled */
     /* Totals over all rings that have a rank in this process: steps, including the exchange at the
@@ -67,7 +68,7 @@ struct mr_transport_traffic {
 struct mr_transport_traffic *mr_transport_traffic(void);
 
 /* Sets `*first` and `*part_count` to the range of part `part` of `parts` of a vector of `count`
- * numbers. Shards and the slices of an all-reduce are the same parts. The last parts of a short
- * vector may be empty. */
+ * numbers. The shards of a model and the slices of an all-reduce are cut in this way. The last
+ * parts of a short vector may be empty. */
 void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);

@@ -356,8 +356,8 @@ int mr_builder_name_node(
     mr_pack_text(&b->options_scratch, name);
     struct mr_str key = mr_str_of(stem, MR_MIN((size_t)n, (size_t)MR_KEY_BYTES_MAX));
     while (key.n && !mr_utf8_is_valid(key))
-        /* The prefix and the name may be longer than a key, which is then cut between two
-         * characters. */
+        /* "name:" and the name together may exceed the limit of a key. The key then ends before the
+         * character that does not fit. */
         key.n--;
     return node_shared(b, key, MR_NODE_NAME, mr_buf_str(&b->options_scratch), node, e);
 }

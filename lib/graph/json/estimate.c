@@ -33,7 +33,8 @@ struct frame { /* a container whose values are being counted */
 
 struct mr_json_estimate {
     struct mr_json *j;
-    struct mr_error limit; /* the error of a loop that has too many rounds by itself */
+    /* the error of the last loop that mr_json_loop_open refused with MR_ELIMIT; code 0: none */
+    struct mr_error limit;
     uint64_t size[MR_JSON_BINDINGS_MAX]; /* bytes of each binding's value */
     const yyjson_val *measured;          /* the last list whose size was computed */
     uint64_t measured_size;

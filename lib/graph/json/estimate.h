@@ -1,5 +1,5 @@
-/* Checks bounds before the entries are read: counts how many tasks and bytes "for", "each" and
- * "${…}" make of a document. */
+/* Estimates the size of the graph that a JSON document describes, with "for", "each" and "${…}"
+ * expanded, and checks limits early. An entry is a member of the JSON object "tasks" or "dsk". */
 #pragma once
 
 #include "graph/json/internal.h"

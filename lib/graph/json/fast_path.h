@@ -7,7 +7,7 @@
 
 struct mr_json_fast_path;
 
-/* Makes a fast path for the entries of `j`, which must have no parameters. */
+/* Makes a fast path for the entries of the job `j`. The job must have no parameters. */
 struct mr_json_fast_path *mr_json_fast_path_new(const struct mr_json *j);
 void mr_json_fast_path_free(struct mr_json_fast_path **p);
 uint32_t mr_json_fast_path_room(

@@ -148,7 +148,8 @@ int mr_json_document(
 
 /* ---- stream.c ---- */
 
-/* Reads the entries that were deferred until all keys are known. */
+/* Reads the slices of entries that the stream has deferred (stream.c). To be called when the keys
+ * of all entries have nodes. */
 int mr_json_stream_finish(struct mr_json_stream *a);
 
 /* ---- errors ---- */

@@ -26,7 +26,7 @@ static int unknown_name(struct mr_json *j, struct mr_str name)
         MR_SHOWN(name), mr_nearest_hint(&near, hint));
 }
 
-/* Appends the shortest decimal that reads back as the same number. */
+/* Appends a decimal of at most 17 digits that reads back as the same number. */
 static void add_real(struct mr_buf *out, double d)
 {
     char text[40];

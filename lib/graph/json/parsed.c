@@ -63,7 +63,8 @@ static void parsed_free(void *ctx, void *p)
 
 static const yyjson_alc parsed = {parsed_alloc, parsed_realloc, parsed_free, NULL};
 
-/* Parses the whole text; if `slices` is not NULL, without the entries that `slices` has found. */
+/* Parses the text of a job. If `slices` is not NULL, leaves out the entries of "tasks" or "dsk",
+ * whose places are in `slices`. */
 static yyjson_doc *parse(
     struct mr_str text, const struct mr_json_slices *slices, yyjson_read_err *err)
 {

@@ -1,5 +1,6 @@
-/* "repeat": loops with a condition. The entries of a body are read like those of the job, but `key`
- * of the loop `fit` becomes `fit[0].key`. The builder makes the other rounds (build/unroll.h).
+/* "repeat": loops with a condition. The field "tasks" is the loop's body. Its entries are read like
+ * those of the job and become round 0, in which the entry "next" of the loop `fit` has the key
+ * `fit[0].next`. The builder makes all later rounds (build/unroll.h).
  *
  *   {"fit": {"max": 50, "carry": {"state": {"ref": "start"}},
  *            "tasks": {"next": {"op": "step", "args": [{"ref": "state"}]},

@@ -17,11 +17,12 @@
 #include "graph/parallel.h"
 
 #define HEAD_BYTES_MAX ((size_t)256 << 10) /* bytes of the text before the entries */
-/* The most bytes of an incomplete entry. Each further piece scans the entry again, so a longer
- * entry ends the early reading. */
+/* limit of the bytes of an incomplete entry. The entry is scanned again from its start whenever
+ * more of it has come. If an entry is longer, the stream only collects the text (phase OFF). */
 #define REST_BYTES_MAX ((size_t)4 << 20)
 #define REST_STEP_BYTES ((size_t)4 << 10)
-/* The slices of a piece are read again at most this many times because of new operators. */
+/* When slices name operators that the builder does not know, these operators are added and the
+ * slices are read again: at most this many times. */
 #define NEW_OPS_MAX 8
 
 enum phase {

@@ -14,8 +14,8 @@ void mr_json_stream_free(struct mr_json_stream **a);
 /* Takes the next piece. The catalogue has the operators that are known at the time of the call. */
 void mr_json_stream_feed(
     struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece);
-/* Ends the stream when the text is complete, with the result of mr_graph_from_json. The stream can
- * then only be freed. */
+/* To be called after the last piece. Makes the graph of the whole text, with the same result as
+ * mr_graph_from_json. Afterwards the stream can only be freed. */
 int mr_json_stream_end(struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
 

@@ -61,7 +61,8 @@ static int check_range(
     return MR_OK;
 }
 
-/* Sets one option from a text. Error texts begin with `where`, the flag or the variable. */
+/* Sets one option from a text. Error texts begin with `where`, which names the flag, the variable
+ * or the default that the text comes from. */
 static int set(const struct mr_option *o, const char *text, void *config, const char *where,
     struct mr_error *e)
 {

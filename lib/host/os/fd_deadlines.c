@@ -1,5 +1,6 @@
-/* A table with one entry for each descriptor, under one lock. The lock is held during shutdown(2),
- * so after mr_fd_deadlines_forget has returned, no shutdown of that descriptor is under way. */
+/* An array with the deadline of each descriptor, under one lock. mr_fd_deadlines_reap holds the
+ * lock while it calls shutdown(2). So no shutdown of a descriptor is under way after
+ * mr_fd_deadlines_forget has returned for this descriptor. */
 #include "host/os/fd_deadlines.h"
 
 #include "base/alloc.h"

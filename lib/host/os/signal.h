@@ -11,8 +11,8 @@ struct mr_signals;
  * and ignores SIGPIPE. Must be the first call in `main`, before any other thread exists. */
 void mr_signal_block(void);
 
-/* Starts a thread that calls on_signal(ctx, number) for each signal. With on_signal NULL the
- * program is still starting: a signal then ends the process at once with exit code 0. */
+/* Starts a thread that calls on_signal(ctx, number) for each signal. on_signal NULL means that the
+ * program is still starting: until mr_signal_hand, a signal ends the process with exit code 0. */
 struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void *ctx);
 /* Ends the starting phase: later signals go to on_signal. */
 void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int number), void *ctx);

@@ -71,8 +71,8 @@ void mr_user_enter(const struct mr_user *u)
     groups = mr_alloc_array((size_t)n + 1, sizeof *groups);
     groups_count = getgroups(n, groups);
     mr_assert(groups_count == n);
-    /* Without the supplementary groups of root, the thread cannot read files that only these groups
-     * may read. */
+    /* Drops the supplementary groups of root. With them the thread could read files that `u` may
+     * not read. */
     long cleared = syscall(SYS_setgroups, (size_t)0, NULL);
     mr_assert(!cleared);
     (void)setfsgid(u->gid);

@@ -46,8 +46,8 @@ struct mr_work_sharing *mr_work_sharing_new(uint32_t slots);
 void mr_work_sharing_free(struct mr_work_sharing **h);
 
 /* Sets the inbox in which the thread of this slot waits. An offer of work wakes an idle thread
- * through its inbox. NULL: no inbox. To be called before the thread of the slot starts, and after
- * the thread has ended. */
+ * through its inbox. Called twice for each thread: with an inbox before the thread starts, and with
+ * NULL after the thread has ended. */
 void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox);
 
 /* Offers the owner's blocks, and runs them together with the stealers. At the return each block is

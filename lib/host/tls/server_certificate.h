@@ -14,7 +14,7 @@
 #include <gnutls/gnutls.h>
 
 /* Reads the files. The paths are borrowed until close. The error texts of MR_EINVAL, MR_EPERM
- * and MR_ENOENT name the flag. */
+ * and MR_ENOENT name the command-line flag that gave the file, such as --tls-cert. */
 int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
 void mr_server_certificate_close(void); /* to be called after the server has stopped */
 

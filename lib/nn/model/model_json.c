@@ -235,8 +235,8 @@ static int read_kind(yyjson_val *v, size_t number, struct mr_nn_entry *out, stru
     return MR_OK;
 }
 
-/* True: all characters of a name are allowed. A name becomes a file name in an .npz, so few
- * characters are. */
+/* Returns whether a layer may have this name. The name becomes part of a file name in an .npz, so
+ * it consists of 1 to 40 letters, digits, _ or -. */
 static bool plain_name(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* Writes and reads models as .npz archives. Each parameter is a member of the archive in the .npy
  * format (store/object/format/npy.h). The JSON text that describes the model is the member
- * model.json.npy, an array of bytes without axes. For this member, a Unicode array is accepted too,
- * because numpy.savez writes one for a Python string. */
+ * model.json.npy, written as a NumPy array of dtype S and shape (). This member is read with dtype
+ * uint8 or U, too; numpy.savez writes U for a Python string. */
 #include "nn/model/npz.h"
 
 #include "base/alloc.h"

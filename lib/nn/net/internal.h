@@ -22,8 +22,9 @@ struct mr_nn_unit {
     float *x, *y;   /* input and output; equal for layers that work in place */
     float *owned;   /* memory of y; NULL: y shares other memory */
     float *dx, *dy; /* derivatives of the loss by x and by y; dx is NULL if no layer needs it */
-    /* The layer's part of the caller's vectors in this call: w and state of the parameters, dw and
-     * dstate of the gradient. `state`: BatchNorm's moving mean and variance (model/model.h) */
+    /* The layer's numbers in the vectors that the caller passed: `w` and `state` point into the
+     * parameters, `dw` and `dstate` into the gradient. The state is BatchNorm's moving mean and
+     * variance (model/model.h). */
     const float *w;
     float *dw;
     const float *state;
@@ -88,7 +89,7 @@ int mr_nn__bind(struct mr_nn_net *n, struct mr_nn_primitive *p, int arg,
 void mr_nn__point(struct mr_nn_primitive *p, int arg, const void *handle);
 int mr_nn__run(struct mr_nn_net *n, struct mr_nn_primitive *p);
 void mr_nn__primitive_fini(struct mr_nn_primitive *p);
-void mr_nn__desc_free(dnnl_primitive_desc_t *pd); /* for use with MR_AUTO */
+void mr_nn__desc_free(dnnl_primitive_desc_t *pd); /* cleanup function for MR_AUTO (base/defs.h) */
 
 /* Reports that the gradients of the unit (or a part of them) are final, before dx is computed. */
 void mr_nn__grads_ready(struct mr_nn_net *n, const struct mr_nn_unit *u);

@@ -27,11 +27,11 @@ int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e)
 
 struct row {
     const float *p; /* k outputs */
-    const float *y; /* k numbers of one example; NULL: the class is `label` */
+    const float *y; /* k expected outputs; NULL: `label` has the class or value */
     int32_t label;
     uint64_t k;
     float scale; /* factor of the gradient: 1 / examples */
-    float *grad; /* k numbers of one example; may be NULL */
+    float *grad; /* k derivatives of the loss, one for each output; may be NULL */
 };
 
 static uint64_t largest(const float *p, uint64_t k)

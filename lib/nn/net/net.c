@@ -1,5 +1,7 @@
-/* Runs units in order: forward from first to last, backward from last to the first with parameters.
- * Knows the order and the buffers; the arithmetic of each layer is in a file of its own. */
+/* Runs the units of a net; a unit is one layer at work. The forward pass goes from the first unit
+ * to the last. The backward pass goes from the last unit back to the first unit that has
+ * parameters. This file knows the order and the buffers; the arithmetic of each layer is in a file
+ * of its own. */
 #include "nn/net/net.h"
 
 #include "base/alloc.h"

@@ -14,7 +14,7 @@
 struct mr_nn_net;
 
 struct mr_nn_batch {
-    const float *x; /* batch × input numbers */
+    const float *x; /* one row for each example, with all its inputs */
     struct mr_nn_labels y;
     uint64_t step; /* seeds Dropout, so that equal steps drop the same numbers */
 };
@@ -49,6 +49,7 @@ void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx);
 int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, struct mr_nn_score *score, struct mr_error *e);
 
-/* Runs the forward pass. `*out` has batch × output numbers, lent until the next call on the net. */
+/* Runs the forward pass. `*out` has one row of outputs for each example, lent until the next call
+ * on the net. */
 int mr_nn_net_predict(struct mr_nn_net *n, const float *params, const float *x, const float **out,
     struct mr_error *e);

@@ -13,7 +13,8 @@ struct mr_nn_rows;
 struct mr_nn_rows *mr_nn_rows_new(const struct mr_nn_model *m, uint32_t batch_max);
 void mr_nn_rows_free(struct mr_nn_rows **r);
 
-/* Predicts n examples. `x` has n × input numbers; n × output numbers are written to `out`. */
+/* Predicts n examples. `x` has n rows, each with all inputs of one example. `out` receives n rows,
+ * each with all outputs of one example. */
 int mr_nn_rows_predict(struct mr_nn_rows *r, const float *params, const float *x, uint64_t n,
     float *out, struct mr_error *e);
 /* Adds n examples to `score`; `y` has the labels of n examples. */

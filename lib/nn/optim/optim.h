@@ -23,7 +23,7 @@ enum mr_nn_optim_type {
     MR_NN_RMSPROP,
 };
 
-#define MR_NN_SLOTS_MAX 2 /* limit of the optimizer's numbers for each parameter */
+#define MR_NN_SLOTS_MAX 2 /* an optimizer keeps at most this many numbers for each parameter */
 
 struct mr_nn_optim {
     enum mr_nn_optim_type type;
@@ -49,7 +49,8 @@ const char *mr_nn_optim_name(enum mr_nn_optim_type t);
  * optimizer for each parameter, such as the momentum. Before the first update these numbers are
  * 0. */
 uint32_t mr_nn_optim_slots(const struct mr_nn_optim *o);
-/* Returns the learning rate of update t = 1, 2, …, which is the schedule at version t - 1. */
+/* Returns the learning rate of update t = 1, 2, …: the rate that the schedule gives after t - 1
+ * updates. */
 double mr_nn_optim_rate(const struct mr_nn_optim *o, uint64_t t);
 
 /* A range of the model's vector. Each pointer points to the first number of the range. `to` may

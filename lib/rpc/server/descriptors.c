@@ -71,8 +71,9 @@ void mr_descriptors_fini(struct mr_descriptors *d)
     *d = (struct mr_descriptors){0};
 }
 
-/* Sets `*out` to the bytes of field `number`: of its last occurrence, as protobuf requires. Empty:
- * the field is absent. MR_EFORMAT: the message is malformed. */
+/* Sets `*out` to the bytes of field `number`. If the field occurs more than once, the last one
+ * counts, as protobuf requires. Empty: the field is absent. MR_EFORMAT: the message is
+ * malformed. */
 static int find_bytes(struct mr_str message, uint32_t number, struct mr_str *out)
 {
     *out = mr_str_of("", 0);

@@ -1,6 +1,6 @@
-/* Protobuf messages on calls, through protobuf-c. Unpacked messages live in an arena with a
- * ceiling, which is freed as a whole. So a small message from outside cannot take much memory, and
- * no field is freed separately. */
+/* Packs and unpacks the protobuf messages of gRPC calls, through protobuf-c. Unpacked messages live
+ * in an arena that has a size limit and is freed as a whole. So a small message from outside cannot
+ * take much memory, and no field is freed separately. */
 #pragma once
 
 #include "base/buf.h"
@@ -22,7 +22,7 @@ void mr_pb_arena_init(struct mr_pb_arena *a, size_t bytes_max);
 void mr_pb_arena_fini(struct mr_pb_arena *a);
 /* Frees the messages. Keeps one chunk of memory for the next message. */
 void mr_pb_arena_clear(struct mr_pb_arena *a);
-/* returns NULL if the arena would exceed its ceiling */
+/* returns NULL if the arena would exceed bytes_max */
 void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes);
 
 /* Unpacks a message, which is valid until the arena is cleared. NULL: an error, in `e` (may be

@@ -14,8 +14,8 @@
 #define FETCH_WAIT (60 * MR_SECOND)
 #define WAIT_SECONDS_MAX 3600.0
 
-/* The pinned object and its pieces. It has one reference for the call, and one for each piece that
- * gRPC sends. gRPC drops its references on any thread. */
+/* The pinned object and its pieces. `count` counts the references to this struct: one for the
+ * call, and one for each piece that gRPC sends. gRPC drops its references on any thread. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
@@ -33,7 +33,7 @@ struct download {
     int64_t offset;
     uint64_t bytes_max;
     size_t piece;   /* index of the next piece to send */
-    uint64_t at;    /* position in this piece of the next byte to send */
+    uint64_t at;    /* in piece number `piece`, the position of the next byte to send */
     uint64_t total; /* bytes of the value in its format */
     uint64_t from;  /* position in the format at which the reply begins */
     uint64_t left;  /* number of bytes that are still to be sent */

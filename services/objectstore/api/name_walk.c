@@ -70,9 +70,10 @@ static void walk_later(void *p)
     walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
 }
 
-/* Called when all names are read. The core keeps an object that was found on disk until the
- * scheduler was asked if a job claims the object. Without a scheduler no job can. So the core is
- * told that every object was offered, and it frees the objects that no name holds. */
+/* Called when all names are read. The core keeps objects that need a holder and were found on disk,
+ * until the event OFFERED says that the scheduler was asked whether a job claims them. Without a
+ * scheduler there are no jobs, so this function posts the event for all objects. Some time later
+ * the core frees those of these objects that no name holds. */
 static void all_named(void *p)
 {
     struct mr_service *sv = p;

@@ -1,5 +1,5 @@
-/* A question is what a call asks the core, the directory or another part of the store (call.h). It
- * is open from mr_ostore_call_begin to mr_ostore_call_end. */
+/* A question is what a call asks the core, the directory or another part of the store (call.h).
+ * mr_ostore_call_begin opens a question, and mr_ostore_call_end closes it. */
 #include "services/objectstore/call/call.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* The list of channels only grows, which is cheap: nodes of a cluster keep their addresses. */
+/* The list of gRPC channels to other stores. A channel stays open until this store stops: nodes of
+ * a cluster keep their addresses, so the list stays short. */
 #include "services/objectstore/cluster/channels.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
  * checksum never becomes invalid.
  *
  * The gRPC thread owns the cache. One offload thread computes the checksums. Any thread may drop a
- * reference. */
+ * reference to the checksums of an object (mr_checksums_put). */
 #pragma once
 
 #include "base/id.h"

@@ -30,8 +30,8 @@ void mr_places_free(struct mr_places **p)
     mr_release(MR_STEAL(*p));
 }
 
-/* Called when the entry is written: tells the core, which will remove the entry with the object.
- * Any thread may call this function. */
+/* Called when the entry is written: tells the core. When the object leaves this store, the core
+ * will have the entry removed. Any thread may call this function. */
 static void tell_added(struct mr_service *sv, mr_object_id id)
 {
     mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});

@@ -234,7 +234,7 @@ static void check(void *ctx, void *message)
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
 {
     uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
-    /* the job is refused if the offload thread is closed */
+    /* mr_offload_do fails if the offload thread is closed, or if too many jobs wait for it */
     if (mr_offload_do(p->sv->checker, check, p, m)) {
         atomic_fetch_sub(&p->unchecked, 1);
         mr_rpc_message_free(&m);

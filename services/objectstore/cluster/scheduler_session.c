@@ -20,7 +20,7 @@
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
 #define LOST_MAX 4096u
-#define PERSISTING_MAX 64u /* limit of jobs in one heartbeat */
+#define PERSISTING_MAX 64u /* limit of the list persisting_job in a heartbeat (session.proto) */
 
 struct mr_scheduler_session {
     struct mr_service *sv;

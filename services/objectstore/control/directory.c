@@ -1,6 +1,7 @@
-/* The directory without Redis is a sorted table of names, owned by the gRPC thread. All durable
- * names are written to DIR/names after each change of a durable name. This is cheap enough, because
- * there are thousands of names, not millions. */
+/* Names of objects, and places (directory.h). Without Redis the names are in a sorted table, owned
+ * by the gRPC thread. All durable names are written to the file `names` in the store's directory
+ * after each change of a durable name. This is cheap enough, because there are thousands of names,
+ * not millions. */
 #include "services/objectstore/control/directory.h"
 
 #include "base/alloc.h"

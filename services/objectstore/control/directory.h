@@ -40,8 +40,8 @@ void mr_names_unplace(
 void mr_names_places(struct mr_names *n, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
 
-/* Remembers the name behind a holder's key, for messages to users: the core knows a name that holds
- * an object only by its key, a hash. Called on the gRPC thread, as is mr_names_by_key. */
+/* Remembers a name that holds an object, for messages to users. The core does not have the text of
+ * the name, only `key`, its hash. Called on the gRPC thread, as is mr_names_by_key. */
 void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
 /* Returns the name with this key; NULL: no such name was noted, or another name took its slot. */
 const char *mr_names_by_key(const struct mr_names *n, uint64_t key);

@@ -33,8 +33,8 @@ void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_erase(struct mr_disk *d, mr_object_id id);
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x);
 
-/* Reads the first bytes of an object on disk, with one short read. Called on the gRPC thread.
- * MR_ENOENT: no file has the object. */
+/* Reads the first bytes of an object on disk, at most `start->room` bytes. Called on the gRPC
+ * thread, so the caller must keep `start->room` small. MR_ENOENT: no file has the object. */
 int mr_disk_peek(
     struct mr_disk *d, mr_object_id id, struct mr_object_start *start, struct mr_error *e);
 

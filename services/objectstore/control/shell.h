@@ -48,12 +48,13 @@ enum mr_ask_type {
 struct mr_ask {
     enum mr_ask_type type;
     struct mr_ostore_event ev; /* only in EVENT; in STAT only its `id` */
-    uint64_t after;            /* only in PAGE: a sequence number */
+    uint64_t after;            /* only in PAGE: asks for objects with a higher `sequence` */
     size_t n_max;              /* only in PAGE and OFFER: limit of the answer */
     /* The answer: */
     int err;
     struct mr_store_holder holder; /* only in DELETE: a holder that still holds the object */
-    struct mr_ostore_info *infos;  /* in STAT (one), PAGE, OFFER, MISSING; freed by mr_release */
+    /* only in STAT (one element), PAGE, OFFER and MISSING; the asker frees it with mr_release */
+    struct mr_ostore_info *infos;
     size_t infos_count;
     struct mr_store_stats stats;
     struct mr_ostore_disk disk; /* only in STATS */
@@ -137,8 +138,8 @@ void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
 /* Answers with MR_EAWAY the questions that still wait for their answer. Called on the gRPC thread
  * when the control thread has ended. */
 void mr_ostore_shell_end_asks(struct mr_ostore_shell *sh);
-/* Writes the objects that jobs and names hold to the disk, and waits for the writes. False: the
- * writes took longer than `timeout`. */
+/* Writes to disk the objects that jobs and names hold, and waits for the writes. False: the writes
+ * took longer than `timeout`. */
 bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration timeout);
 
 /* Passes an event to the core. Any thread may call this function. */
@@ -152,8 +153,8 @@ int mr_ostore_shell_ask(struct mr_ostore_shell *sh, struct mr_ask *ask);
 void mr_ostore_shell_step(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
 /* Queues an event that an effect has caused, for the running step. Called on the control thread. */
 void mr_ostore_shell_queue(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
-/* Returns the number of an address; 0: there are too many addresses. Called on the control
- * thread. */
+/* Returns the number by which the core knows another store's address. 0: there are too many
+ * addresses. Called on the control thread. */
 uint32_t mr_ostore_shell_source(struct mr_ostore_shell *sh, const char *address);
 /* Tells the core which objects clients have read since the last call. Called on the control
  * thread. */

@@ -156,8 +156,9 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         offer_one(s, o);
 }
 
-/* Puts the holds that a scheduler took (key 0) in doubt when another scheduler connects. The new
- * scheduler holds the objects that it knows when it connects, and is asked about the others. */
+/* Called when a new scheduler connects. Puts the holds of the old scheduler in doubt. A scheduler
+ * holds an object as a job whose key is 0. The new scheduler holds the objects that it knows when
+ * it connects, and is asked about the others. */
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {

@@ -38,7 +38,7 @@ enum mr_ostore_event_type {
     MR_OE_WANT,      /* id, flags (AT_ONCE): a client will get the object soon */
     MR_OE_DRAIN,     /* what jobs and names hold is to be written to disk */
     MR_OE_OFFERED,   /* id (none: all objects): the scheduler was asked if it claims the object */
-    MR_OE_PLACED,    /* id: the cluster's directory has an entry for the object on this node */
+    MR_OE_PLACED,    /* id: the cluster's directory says that this node has the object */
     MR_OE_ASK_AGAIN, /* a new scheduler has connected: holds of the old scheduler are in doubt */
 };
 

@@ -26,7 +26,8 @@ struct mr_ostore_info {
     bool persisted;
     uint32_t segment; /* only if in_memory */
     uint64_t offset;
-    /* pins that the store took for clients, without those that readers took in their pin pages */
+    /* pins that the store took for clients; pins that readers note themselves in shared memory are
+     * not counted */
     uint32_t pins;
     uint64_t sequence; /* grows from object to object; mr_ostore_page lists objects in this order */
     mr_time created;

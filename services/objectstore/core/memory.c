@@ -438,10 +438,10 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
     return false;
 }
 
-/* Returns how many bytes the group still lacks for a grant that was refused and will be asked for
- * again. The task whose grant was refused releases its inputs and runs again, and its inputs should
- * leave memory before that. They are then restored into segments of the store, for which the group
- * is not charged. */
+/* Returns how many bytes a control group still lacks for a grant that was refused. The task that
+ * asked for the grant releases its inputs, runs again, and asks again. The inputs should leave
+ * memory before the task runs again: they are then restored into segments of the store, and the
+ * group is not charged for these segments. */
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
     struct group *g = &s->groups[at];
@@ -477,7 +477,8 @@ void mr_ostore__make_room(struct mr_ostore *s)
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (above) start_leavers(s, above);
     if (!lacking || reclaim(s, 0, lacking, lacking_in_all(s), &s->reclaim_again))
-        /* Empty segments are used first. The event RETURN or a timeout runs this function again. */
+        /* While clients are expected to return empty segments, no object leaves to serve a grant.
+         * A client's answer (the event RETURN) or a timeout runs this function again. */
         return;
     start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
     if (is_stuck(s, &s->stuck_since, s->writes)) let_one_go(s, 0);

@@ -170,8 +170,8 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_ostore__vouch(s, o);
-    /* A maker that is still connected vouches for the hold of its own job. Only the hold that the
-     * scheduler took (key 0) is in doubt. */
+    /* A maker that is still connected vouches for the hold of its own job. Only the hold of the
+     * scheduler, which has the key 0, is in doubt. */
     bool went = mr_ostore__client(s, x->maker) ? mr_ostore__unlink(s, o, MR_HOLD_JOB, 0)
                                                : mr_ostore__unlink_jobs(s, o);
     if (x->holders || x->to_persist || (x->persisted && !x->by_holders)) return;

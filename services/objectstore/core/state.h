@@ -109,13 +109,13 @@ struct waiter { /* a GET or a PERSIST that has no answer yet */
     uint64_t request;
     mr_time deadline;
     bool persist;
-    uint32_t next;               /* next waiter of the same object; also in the free list */
+    uint32_t next;               /* next waiter of the object; if the row is free: next free row */
     uint32_t all_prev, all_next; /* neighbours among all waiters */
 };
 
 struct segment {
     uint32_t number; /* 0: free */
-    uint32_t client; /* number of the client that writes to it, even after that client has gone */
+    uint32_t client; /* number of the client that may write to it; kept when that client goes */
     /* the client has gone, or has returned the segment, which is closed when it is empty */
     bool orphaned;
     uint64_t bytes;
@@ -158,7 +158,7 @@ struct client {
     bool gave;             /* the client has returned a segment in answer to the last RECLAIM */
 };
 
-struct grant { /* a request for a segment that waits for memory */
+struct grant { /* a client's request for a segment; the request waits for memory */
     uint32_t client;
     uint64_t request;
     uint64_t bytes_min; /* the least that the client can use */
@@ -228,7 +228,7 @@ struct mr_ostore {
 
     uint32_t writes;     /* number of running writes */
     bool disk_full;      /* a write found no space, and no write has succeeded since */
-    mr_time disk_probe;  /* time of the next spill, of one object, while the disk is full */
+    mr_time disk_probe;  /* while the disk is full: earliest time to spill one object */
     mr_time disk_failed; /* time when a write last found the disk full */
     uint64_t write_failures;
     uint64_t rooms_bytes;   /* sum of the rooms (places in segments) of objects in memory */

@@ -1,5 +1,5 @@
-/* Rows of the tables: free lists, lists of objects, links and waiters. This file decides
- * nothing. */
+/* The tables of objects, of links (holders and pins of an object) and of waiters: takes and frees
+ * their rows, and moves objects from list to list. This file decides nothing. */
 #include "services/objectstore/core/internal.h"
 
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type)

@@ -22,8 +22,8 @@
 
 #define NONE UINT32_MAX
 #define SIZES 160u /* number of slot sizes */
-/* Free slots give their pages back to the file system when these pages have more bytes than this
- * limit and more bytes than the slots in use. */
+/* The pages of all free slots go back to the file system when they are together larger than this
+ * limit and larger than the pages of the slots in use. */
 #define PAGES_KEPT_MAX ((uint64_t)256 << 20)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
@@ -143,7 +143,7 @@ static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 
 static void cut(struct mr_spill *s)
 {
-    /* a failure does no harm: the file stays longer than necessary */
+    /* a failure does no harm: the file only keeps its size */
     if (ftruncate(s->fd, 0)) return;
     s->slots_count = 0;
     s->end = 0;

@@ -1,7 +1,8 @@
-/* Spilled objects, which are on disk only because memory was full. All are in one file, which
- * consists of slots; a slot is used again after its object is erased. A file for each object would
- * cost more time than writing a small object: the file system creates and removes the files of a
- * folder one at a time, and its search for the next file has to skip all recently removed files.
+/* Spilled objects, which are on disk only because memory was full. The objects of one struct
+ * mr_spill are in one file, which consists of slots; a slot is used again after its object is
+ * erased. A file for each object would cost more time than writing a small object: the file system
+ * creates and removes the files of a folder one at a time, and ext4's search for a free inode
+ * visits all inodes that were removed in the last seconds.
  *
  * A slot has the value, an extent head (store/arena/layout.h), and an XXH3 checksum of each 1 MiB
  * of the value. Whole pages are written, so that the kernel need not read a page before a write.

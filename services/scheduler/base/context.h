@@ -2,8 +2,7 @@
  * struct below. The functions are what handlers of calls need: they step the core, unpack a
  * request, take memory for the answer, or fail the call.
  *
- * One struct has the state of the whole process, because most handlers need most of it. A member is
- * written only by the file of the part that the member belongs to. */
+ * One struct has the state of the whole process, because most handlers need most of it. */
 #pragma once
 
 #include "base/arena.h"

@@ -225,8 +225,9 @@ void mr_journal_link_give(struct mr_shell *sh, void **pieces)
 {
     append_all(sh->journal, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
-    /* This thread plans the job next, which takes about as long as Redis needs to write the graph.
-     * Meanwhile the connection's own thread reads Redis's answers. */
+    /* The records hold the graph of a new job. This thread plans that job next, which takes about
+     * as long as Redis needs to write the graph. Meanwhile the connection's own thread reads the
+     * answers of Redis. */
     mr_journal_attend(sh->journal->journal, false);
 }
 

@@ -19,7 +19,9 @@ struct mr_sched_numbers { /* numbers that one session gives */
     uint32_t stores_seen;
     uint32_t ops_room, stores_room;
     uint32_t ops_count, stores_count;
-    struct mr_ws_registered registered; /* part of the message; the shell may add to it */
+    /* mr_sched_batch_message may let out->registered point here; its caller may add to this struct
+     * before the message is encoded */
+    struct mr_ws_registered registered;
 };
 
 void mr_sched_numbers_fini(struct mr_sched_numbers *n);

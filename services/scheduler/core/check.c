@@ -417,7 +417,8 @@ static void check_reserved(const struct mr_sched *s)
     }
 }
 
-/* Checks the announcements that wait for the journal: their order and their counts. */
+/* Checks the order and the counts in the ring `pending`. It has what the core announces only after
+ * Redis has acknowledged a record of the journal. */
 static void check_promises(const struct mr_sched *s)
 {
     uint64_t values = s->journal.open_count, sequence = 0, bytes = s->journal.acked_bytes;

@@ -1,4 +1,4 @@
-/* Queries of the shell. No function of this file changes the state. */
+/* Reads the core's state for the shell. No function of this file changes the state. */
 #include "services/scheduler/core/query.h"
 
 #include "services/scheduler/core/index/job_index.h"

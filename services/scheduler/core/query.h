@@ -51,9 +51,9 @@ struct mr_sched_task_info {
     mr_time ready, sent; /* times of the last attempt */
     bool has_error;
     struct mr_sched_error error;
-    /* node whose failure keeps this task from a value; MR_NODE_NONE: no node, or the task itself */
+    /* the other node whose failure is why this task has no value; MR_NODE_NONE: there is none */
     uint32_t cause;
-    struct mr_sched_error cause_error; /* failure of `cause`; empty message: its texts are gone */
+    struct mr_sched_error cause_error; /* failure of `cause`; all 0: it is no longer kept */
 };
 
 enum mr_sched_value_kind {

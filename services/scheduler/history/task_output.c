@@ -18,7 +18,7 @@ struct task {
 struct mr_tasklog_job {
     uint64_t id;
     struct mr_list pieces;
-    struct mr_index index; /* finds a task by its index */
+    struct mr_index index; /* from the index of a task in the job to its place in `tasks` */
     struct task **tasks;   /* the tasks that have a piece */
     uint32_t tasks_count, tasks_room;
     size_t bytes;

@@ -21,7 +21,8 @@
 
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
-/* limit of one page's bytes; each job in it has up to 1000 keys */
+/* a page of List ends after the job with which it has more bytes than this; each job shows the keys
+ * of up to 1000 targets */
 #define PAGE_BYTES_MAX ((size_t)4 << 20)
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)

@@ -19,7 +19,9 @@
 #define LAZY_ROWS_MAX 256
 /* limit of the bytes of a message that is copied; the buffer of a larger message is given away */
 #define SMALL 512
-#define ROW_BYTES 6 /* estimated bytes of a row in a message */
+/* Estimated bytes of one task, input, value or release in a message. The bytes of arguments and of
+ * inline values are counted separately. */
+#define ROW_BYTES 6
 
 static void *take(void *arena, size_t bytes)
 {

@@ -310,8 +310,9 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
 /* ---- stores --------------------------------------------------------------------------------- */
 
 /* A node has one object store. Returns the session of another store on the node of the store that
- * registers. NULL: there is none, or it has the same directory. Only one process uses a directory
- * at a time, so the process of that session has died, and the new one takes its place. */
+ * registers. NULL: there is no other store, or the other store has the same directory. Only one
+ * process uses a directory at a time, so the other store has died, and the store that registers
+ * takes its place. */
 static const struct mr_session *rival(
     const struct mr_session *x, const Millrace__V1__StoreRegister *m)
 {

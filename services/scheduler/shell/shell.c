@@ -193,7 +193,7 @@ int mr_shell_run(struct mr_shell *sh)
     perform(sh);
     while (!sh->is_stopping)
         turn(sh, MR_NEVER);
-    /* with an exit code, another scheduler has taken over, and answers could be stale */
+    /* exit_code is not 0: another scheduler has taken over, so answers from here could be stale */
     if (!sh->exit_code) drain(sh);
     return sh->exit_code;
 }

@@ -25,7 +25,7 @@ struct mr_watcher {
     bool is_late; /* the wait is over, but not all rows without a value are sent */
 
     /* only in RESULT and RESULTS: */
-    uint32_t one;         /* only in RESULT: the node */
+    uint32_t one;         /* only in RESULT: the node whose result is wanted */
     uint64_t *wanted;     /* a bit for each node that is wanted and not queued yet */
     uint32_t wanted_left; /* number of bits that are set in `wanted` */
     struct mr_buf queue;  /* u32 nodes whose value, or error, can be sent */

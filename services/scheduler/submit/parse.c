@@ -40,8 +40,8 @@ static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *cata
     return err;
 }
 
-/* Parses the body to a graph. `limits`: bounds of a small job; NULL: the bounds of any job, and
- * then a JSON body is consumed. */
+/* Parses the body to a graph. A JSON body that exceeds `limits` fails with MR_ELIMIT; `limits` does
+ * not apply to other bodies. NULL: only the limits of all jobs apply, and a JSON body is freed. */
 static int parse(struct mr_parser_ops *o, struct mr_parser_request *r,
     const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e)
 {

@@ -22,8 +22,8 @@ struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_par
 /* Parses the request of a tiny job without waiting, in about 100 us. NULL: a parser thread has to
  * parse the request. */
 struct mr_parser_result *mr_parse_tiny(struct mr_parser_ops *ops, struct mr_parser_request *r);
-/* Parses more bytes of a stream, and takes them. An error is reported when the whole body is
- * parsed. */
+/* Parses the next bytes of a stream, and takes the buffer `bytes` over. An error is reported when
+ * the whole body is parsed. */
 void mr_parse_feed(
     struct mr_parse_thread *t, struct mr_parser_stream *stream, struct mr_buf *bytes);
 

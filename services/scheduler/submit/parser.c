@@ -297,7 +297,7 @@ void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request)
         struct piece *x = mr_alloc(sizeof *x);
         x->is_drop = true;
         x->stream = MR_STEAL(r->stream);
-        /* each stream adds at most one piece with is_drop, so there is room */
+        /* `drops` has room: each of the open streams adds at most one piece with is_drop */
         if (push_piece(p, x)) p->drops[p->drops_count++] = x;
     }
     mr_parser_request_free(request);

@@ -47,8 +47,8 @@ struct mr_parser_result {
     enum mr_parser_form form;
     /* True: the request's `stream` was not NULL. With this result the stream is no longer open. */
     bool has_stream;
-    bool is_dropped; /* no answer to a request: the call ended before its body was complete */
-    bool is_moved;   /* no answer yet: the request moved to the queue for large jobs */
+    bool is_dropped; /* no request came: the call ended before its body was complete */
+    bool is_moved;   /* the answer comes later: the request moved to the queue for large jobs */
     uint32_t queue;  /* the queue that the request was counted in */
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: there is none, and `error` says why */

@@ -23,6 +23,6 @@ void mr_receipts_sent(struct mr_receipts *r, mr_time now);
  * sent too long ago, are ignored. */
 void mr_receipts_received(
     struct mr_receipts *r, uint64_t first, const mr_time *times, uint32_t count, int64_t offset);
-/* Returns when the worker received a task that was assigned at time `assigned`: with the first
- * message that was sent then or later. 0: it is not known. */
+/* Returns the time at which the worker received a task that was assigned at time `assigned`. The
+ * task is in the first message that was sent at that time or later. 0: the result is unknown. */
 mr_time mr_receipts_find(const struct mr_receipts *r, mr_time assigned);

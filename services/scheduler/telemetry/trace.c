@@ -430,7 +430,8 @@ static uint32_t page_of(
     uint32_t all = n;
     while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
         n--;
-    /* n is 0 if all spans ended at the same time, which does not happen with 8 MiB of spans */
+    /* If spans that ended at the same time fill a whole page (8 MiB), n is 0 here. The page then
+     * has those that fit, and the next page misses the others. */
     return n ? n : all;
 }
 

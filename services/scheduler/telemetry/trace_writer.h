@@ -16,7 +16,7 @@ enum mr_trace_message_kind {
     MR_TRACE_WORKER, /* a: slot, p: name */
     MR_TRACE_OP,     /* a: number, p: name */
     MR_TRACE_EVENT,  /* p: struct mr_trace_event_copy */
-    MR_TRACE_LOST,   /* job, a: number of spans that were dropped */
+    MR_TRACE_LOST,   /* job; a: number of the job's spans that were dropped */
     MR_TRACE_ENDED,  /* job */
     MR_TRACE_FORGET, /* job */
     MR_TRACE_ASK,    /* p: struct mr_trace_question */

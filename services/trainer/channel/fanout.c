@@ -18,7 +18,7 @@ struct feed {
     struct mr_feeds *feeds;
     char *channel;
     struct mr_list followers;
-    char at[ID_BYTES_MAX]; /* position of the feed's live followers */
+    char at[ID_BYTES_MAX]; /* the position that all live followers (fanout.h) of the feed have */
     uint64_t news;         /* number of times that the channel was reported as changed */
     /* value of `news` when the last read began; if `news` has grown since, the feed is read
      * again */

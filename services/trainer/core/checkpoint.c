@@ -1,6 +1,7 @@
-/* Checkpoints. A version is complete when the owners of all shards have stored an object of it.
- * This file also returns a session to its latest complete version. Objects that are no longer
- * needed are *doomed*: they are listed in the record until they are erased. */
+/* Checkpoints. A checkpoint of a version of the parameters is complete when the owners of all
+ * shards have reported their objects of that version. This file also returns a session to its
+ * latest complete checkpoint. Objects that are no longer needed are *doomed*: the session's record
+ * lists them until they are erased. */
 #include "services/trainer/core/internal.h"
 
 #include <stdlib.h>

@@ -1,33 +1,33 @@
 /* The core of the trainer: all training sessions, their members, phases, leases and stop rules. A
  * deterministic state machine without I/O, clock or threads. The shell (session/session.c) turns
- * calls, answers of the scheduler and of Redis, and channel entries into events, and carries out
- * effects.
+ * calls, answers of the scheduler and of Redis, and entries of channels into events, and carries
+ * out effects. A channel is a log of JSON entries in Redis.
  *
- *   PREPARING ──▶ FORMING ──▶ RUNNING ⇄ RECOVERING       every state but RUNNING has a bound;
- *       └────────────┴──────────┴───┬───────┘            past it, and on any failure: FAILED
+ *   PREPARING ──▶ FORMING ──▶ RUNNING ⇄ RECOVERING       every live state but RUNNING has a time
+ *       └────────────┴──────────┴───┬───────┘            limit; past it, or on an error: FAILED
  *                                   ▼
  *             STOPPING: HALT ──▶ KEEP ──▶ EXIT ──▶ DONE
  *
- * The trainer publishes only what Redis has (write-ahead). It answers START, STOP and FORGET,
- * admits a Join, and sends generation, phase and restore epoch in Join and Report only after Redis
- * has acknowledged a record with them. So a trainer that restarts from its records contradicts no
- * earlier answer, and no number is given twice. While Redis is away, roles continue, and reports
- * get the last instruction again. The generation is a number that grows whenever a member comes or
- * goes.
+ * Write-ahead: answers show a generation, phase or restore epoch only after Redis has acknowledged
+ * the session's record with it. The answers to START, STOP and FORGET, and the admission of a role
+ * (Join), wait for Redis, too. So a trainer that restarts from its records contradicts no earlier
+ * answer, and gives out no incarnation number twice. While Redis is away, roles continue, and
+ * reports get the last instruction again. The generation grows whenever a member comes or goes.
  *
- * Parameter servers own shards; under all-reduce the workers do (rank = index). A version is a
- * complete checkpoint when the owners of all shards have reported an object of it, in one restore
- * epoch. When an owner is lost with its parameters, the session is restored: restore_epoch grows,
- * and training continues from the latest checkpoint, or from the initial parameters (`init`). While
- * the session stops under all-reduce, only the loss of rank 0 matters, because all ranks have the
- * same parameters.
+ * Parameter servers own the shards of the parameters; under all-reduce the workers do (rank =
+ * index). The version is the number of updates of the parameters so far. A checkpoint of a version
+ * is complete when the owners of all shards have reported their objects of it in one restore epoch.
+ * When an owner is lost with its parameters, the session is restored: restore_epoch grows, and
+ * training continues from the latest checkpoint, or from the initial parameters (`init`). While the
+ * session stops under all-reduce, only the loss of rank 0 matters, because all ranks have the same
+ * parameters.
  *
  * Which worker has which rows of the training data is decided once in a session. If all workers are
  * on one node, the rows are split evenly; otherwise the first row plan of worker 0 decides. A
  * worker that replaces another one gets the same rows, on any node.
  *
- * The core allocates memory when a session begins, as much as the session's settings ask for, and
- * once for the rows. Other events allocate nothing. */
+ * The core allocates a session's memory when it makes the session, as much as the settings require,
+ * and the memory of the row plan when the plan is decided. Later it allocates only buffers. */
 #pragma once
 
 #include "services/trainer/core/effect.h"
@@ -134,8 +134,8 @@ struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id)
 void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
     struct mr_training_member_info *out);
 /* Finds the rows of training worker `index`. `*ranges`: pairs of first row and count, lent until
- * the next step; no pairs: the rows are split evenly. False: the plan is not decided, or Redis does
- * not have it yet. */
+ * the next step; no pairs: the rows are split evenly. False: it is not decided how the rows are
+ * divided, or Redis does not have the decision yet. */
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count);
 /* Returns the newest session that is older than `before` (0: the newest of all); 0: there is none.

@@ -18,10 +18,10 @@ enum mr_trainer_effect_type {
     MR_TX_BARRIER,  /* ticket, session, instruction.generation */
     /* ticket, session, role, index; mr_trainer_rows has the rows, if they are decided */
     MR_TX_ROWS,
-    /* Effects on Redis: one record for each session, overwritten as a whole. Sequences grow by
-     * one. */
-    /* session, sequence; text: the record; with_document: mr_trainer_document, which never changes,
-     * is to be written, too */
+    /* Effects on Redis. Each session has one record, and WRITE replaces the whole record. The
+     * WRITEs and DELETEs of all sessions are numbered together: `sequence` is 1, 2, … */
+    /* session, sequence; text: the record; with_document: true: the document, which never changes,
+     * is to be written, too (mr_trainer_document) */
     MR_TX_WRITE,
     MR_TX_DELETE, /* session, sequence: the session's record and document are to be deleted */
     /* Effects on jobs. An event answers each of them, except JOB_FORGET. If the scheduler did not

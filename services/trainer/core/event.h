@@ -65,7 +65,8 @@ struct mr_training_report {
     struct mr_str score_json;       /* only from the saver */
 };
 
-#define MR_TRAINING_RANGES_MAX 65536 /* limit of the ranges of all workers of a session */
+/* limit of the number of ranges that all workers of a session have together */
+#define MR_TRAINING_RANGES_MAX 65536
 
 /* The rows of the training data that each worker has (RowPlan of trainings.proto). */
 struct mr_training_rows {
@@ -128,9 +129,10 @@ struct mr_trainer_event {
     uint32_t parties;
     int err;
     bool abandon;
-    bool roles; /* the event is about the job of the roles */
-    /* the event is about the job that feeds the queue; neither is set: about the job of the
-     * graph */
+    /* Which job of the session the event is about. `roles` true: the job of the roles. `feed` true:
+     * the job that feeds the queue. Both false: the job that makes the data (`graph` in
+     * docs/training.md). */
+    bool roles;
     bool feed;
     enum mr_training_job_state job_state;
     mr_job_id job;

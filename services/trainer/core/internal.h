@@ -37,7 +37,8 @@ void mr_trainer__forget_old(struct mr_trainer *t);
 void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev);
-/* Handles members whose lease has expired and calls whose time to wait is over. */
+/* Treats members whose lease has expired as lost. Answers calls of members that have waited too
+ * long, and calls of Join and PlanRows that can be answered now. */
 void mr_trainer__members_turn(struct mr_trainer *t, struct session *s);
 void mr_trainer__members_gone(struct session *s, uint64_t ticket);
 /* Called when the id of the roles' job has become known. Answers the Joins that came before, so
@@ -65,8 +66,8 @@ void mr_trainer__bound(struct mr_trainer *t, struct session *s);
 mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s);
 void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev);
-/* Returns the name of a channel of the session. `which` 0: its own channel. 1: the channel of the
- * threshold; n = 0: there is none, or it is the session's own. */
+/* Returns the name of a channel whose entries the stop rules read. `which` 0: the session's own
+ * channel. 1: the other channel that the threshold rule names; empty: it names no other one. */
 struct mr_str mr_trainer__channel(const struct session *s, int which);
 /* Returns the longest time that the session may stay in its present state; MR_NEVER: there is no
  * bound. */

@@ -359,8 +359,8 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* the Join waits, and joins_turn answers it */
-    /* The role runs although the answer to Submit has not come yet. The Join waits; joins_turn
-     * answers it, and the role asks again. */
+    /* The role runs, but the answer to Submit has not come yet. The Join waits. At the end of its
+     * wait, joins_turn answers that the role has to call Join again. */
     if (!s->job[JOB_ROLES].id.v) return;
     m->join.is_member = true;
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");

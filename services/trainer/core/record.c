@@ -1,12 +1,12 @@
 /* Writes a session as a record, and reads it back. A record is a pack (MessagePack): a list of the
  * layout's number and the session's numbers, texts, jobs, members, checkpoints, objects to be
- * erased (doomed) and rows. */
+ * erased (doomed) and row plan (rows.h). */
 #include "services/trainer/core/rows.h"
 
 #include "base/pack.h"
 
-/* number of the layout; layout 1 lacks the job that feeds the queue; layouts 1 and 2 lack rows and
- * moved bytes */
+/* number of the layout; layout 1 lacks the job that feeds the queue; layouts 1 and 2 lack the row
+ * plan and the counters of moved parts and bytes */
 #define LAYOUT 3
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12
@@ -215,7 +215,7 @@ static uint32_t read_checkpoints(
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Writes the rows as a list: empty while they are not decided; 1 for the even split; else 1 and a
+/* Writes the row plan as a list: empty while it is not decided; 1 for the even split; else 1 and a
  * list for each worker. */
 static void write_rows(struct mr_buf *out, const struct session *s)
 {

@@ -146,8 +146,9 @@ struct session {
     struct doomed *doomed; /* room for the objects of all checkpoints, complete and pending */
     uint32_t doomed_count, doomed_max, doomed_written;
     mr_object_id model;
-    /* The last entry that was seen of the session's own channel [0] and of the threshold's channel
-     * [1]; NOWHERE: not known yet. */
+    /* A channel is a log of JSON entries in Redis. Here are the ids of the last entries that were
+     * seen: of the session's own channel [0] and of the threshold's channel [1]. NOWHERE: not known
+     * yet. */
     struct entry_id seen[2];
     struct mr_nn_patience_state patience;
     struct call calls[CALLS_MAX];

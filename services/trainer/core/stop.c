@@ -90,8 +90,8 @@ static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *
             t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
 }
 
-/* Judges an entry of a channel. An entry that comes before the session first runs is ignored: it is
- * a score of an earlier session. */
+/* Judges an entry of a channel, which is a log of JSON entries in Redis. An entry that comes before
+ * the session first runs is ignored: it is a score of an earlier session. */
 static void take_entry(struct mr_trainer *t, struct session *s, struct mr_str channel,
     struct entry_id id, struct mr_str text, yyjson_val *entry)
 {

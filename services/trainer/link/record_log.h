@@ -26,7 +26,8 @@ struct mr_records_link {
     void (*on_acked)(void *ctx, uint64_t sequence);
     /* Redis is away: writes that were not acknowledged are dropped. */
     void (*on_away)(void *ctx);
-    void (*on_back)(void *ctx); /* Redis has the whole copy again: the user may write */
+    /* Redis has the whole copy again, so mr_records_write has an effect again. */
+    void (*on_back)(void *ctx);
     void (*on_refused)(void *ctx);
     void *ctx;
 };

@@ -213,8 +213,8 @@ int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, st
 
 /* ---- the roles ------------------------------------------------------------------------------- */
 
-/* Adds x or y of a set. A key of the graph becomes a reference to its result. A stored value,
- * {"name": …} or {"object": …}, stays as it is. */
+/* Adds `part`, "x" or "y", of the data set `set` to `to`. If the part is a key of the graph, adds a
+ * reference to the key's value. A stored value, {"name": …} or {"object": …}, stays as it is. */
 static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const char *part)
 {
     yyjson_val *data = yyjson_obj_get(j->root, "data");

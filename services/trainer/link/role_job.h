@@ -12,7 +12,8 @@
 #define MR_ROLE_JOB_ROLES_MAX 1024 /* limit of the roles of one kind */
 
 struct mr_role_job_spec {
-    /* the document with defaults and parameters (mr_training_document_json) */
+    /* the document that describes the session, with defaults and parameters filled in
+     * (mr_training_document_json) */
     struct mr_str document;
     struct mr_str session; /* the session's id, such as "t1-7" */
     struct mr_str trainer; /* address that the roles call */
@@ -21,8 +22,8 @@ struct mr_role_job_spec {
     uint32_t workers_count; /* 0: the scheduler chooses the workers */
 };
 
-/* Each function appends the body of a Jobs.Submit. MR_EINVAL: a field of the document is wrong, and
- * `e` names it. */
+/* Each function appends the body of a request Jobs.Submit to `out`. MR_EINVAL: a field of
+ * spec->document is wrong, and `e` names the field. */
 int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
 /* Makes the job of the graph's second run, which fills the queue while the session trains. */
 int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);

@@ -77,7 +77,8 @@ struct mr_queues {
     struct mr_trainer_shell *trainer;
     struct mr_waiting_list waiting;
     struct mr_list lines;
-    mr_time due; /* not later than the earliest `until` and `retry_at` */
+    /* not later than the `until` of any request in a line, nor than the `retry_at` of any line */
+    mr_time due;
     uint64_t turns, items;
     uint64_t process; /* a random number, which is a part of each item's id */
     mr_time release_at;

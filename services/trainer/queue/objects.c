@@ -279,7 +279,7 @@ void mr_queue_object_release(struct mr_queues *q)
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now)
 {
     if (q->is_draining) return MR_NEVER;
-    if (q->releasing) return MR_NEVER; /* the answers will cause the next turn */
+    if (q->releasing) return MR_NEVER; /* Redis's or the store's answer causes the next turn */
     if (q->release_at > now) return q->release_at;
     q->release_at = MR_NEVER;
     struct release *all = mr_alloc(sizeof *all);

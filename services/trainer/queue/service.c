@@ -55,8 +55,8 @@ void mr_queue_op_end(struct mr_queue_op **opp)
     mr_release(op);
 }
 
-/* True: the request may be sent to Redis again by a later turn. Only puts and takes may: they wait
- * in a line. */
+/* True: the request is a put or a take. Such a request may wait in a line (internal.h) until its
+ * queue has room or an item. */
 static bool is_waiting_kind(const struct mr_queue_op *op)
 {
     return op->kind == MR_QUEUE_PUT || op->kind == MR_QUEUE_TAKE;
@@ -427,7 +427,8 @@ static int queues_open(struct mr_trainer_shell *t, void **out, struct mr_error *
     struct mr_queues *q = mr_alloc(sizeof *q);
     q->trainer = t;
     q->due = MR_NEVER;
-    /* due at once: the first turn removes the names that the previous trainer left */
+    /* Due at once: the first turn removes names of objects that no item needs any more. The
+     * previous trainer may have left such names. */
     q->release_at = mr_clock_now();
     if (getrandom(&q->process, sizeof q->process, 0) != (ssize_t)sizeof q->process)
         q->process = mr_clock_wall();

@@ -68,7 +68,8 @@ void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status 
 /* Steps the core with `ev`. Then the call waits for the effect that answers it. */
 void mr_training_call_ask(struct mr_rpc_call *call, struct mr_trainer_event *ev);
 void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect *x);
-/* Checks the time to wait in a request. False: the call has ended with an error. */
+/* Checks `wait_s`, a member of a request, and sets `*out` to that time. False: the call has ended
+ * with an error. */
 bool mr_training_take_wait(
     struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out);
 /* Checks a text of a request. The text will appear in records and in the answers to other clients.
@@ -90,8 +91,8 @@ extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
 /* watch.c */
-/* Makes the call a follower of the session in its context. Answers the call at once if it has
- * nothing to wait for. */
+/* Lets the call follow the session that its struct mr_training_call names. A call that has nothing
+ * to wait for is answered at once. */
 void mr_training_follow(struct mr_rpc_call *call);
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
@@ -110,8 +111,8 @@ Millrace__V1__JoinResponse *mr_training_joined_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
 Millrace__V1__RowPlan *mr_training_rows_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
-/* Returns the document with defaults and parameters, lent until the next step. n = 0: there is
- * none. */
+/* Returns the JSON document that describes the session, with defaults and parameters filled in. The
+ * text is lent until the next step. n = 0: there is no such document. */
 struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id);
 void mr_training_reply(struct mr_rpc_call *call, struct mr_trainings *tr, mr_training_id id);
 

@@ -136,7 +136,8 @@ static Millrace__V1__ClusterSpec *cluster(struct mr_trainings *tr, const Millrac
     return c;
 }
 
-/* Parses "NAME", 0, "value", 0 … into pairs, and returns how many. */
+/* Sets `*out` to the environment variables of member `at`: name, value, name, value, … Returns the
+ * number of variables. */
 static size_t pairs(struct mr_trainings *tr, mr_training_id id, uint32_t at, struct mr_str **out)
 {
     struct mr_buf b;

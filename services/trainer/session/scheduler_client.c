@@ -1,6 +1,6 @@
-/* Requests to the scheduler. A struct request exists until the request is answered. The job of the
- * roles takes two calls: Cluster.Workers lists the workers, to which the roles are assigned in
- * turn; then Jobs.Submit submits the job. */
+/* Requests to the scheduler. A struct request exists until the request is answered. The roles of a
+ * training session are the tasks of one job. Two calls submit this job. First Cluster.Workers lists
+ * the workers, to which the roles are assigned in turn. Then Jobs.Submit submits the job. */
 #include "services/trainer/session/scheduler_client.h"
 
 #include "base/alloc.h"

@@ -31,7 +31,7 @@ void mr_sched_link_free(struct mr_sched_link **link);
 struct mr_sched_link_job {
     mr_training_id session;
     enum mr_sched_link_which which;
-    /* only in submit: when the session was created; makes the request id unique */
+    /* only in submit: time of the session's creation, which makes the request id unique */
     uint64_t created_ns;
     mr_job_id job;          /* except in submit */
     struct mr_str text;     /* only in cancel: the reason */

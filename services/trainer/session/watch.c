@@ -25,7 +25,9 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* Sends the session to a Watch. True: the call has ended. */
+/* Sends the session's state to a caller of Watch if the state has changed since it was last sent.
+ * With `progress`, also sends an unchanged state once all earlier messages have left. True: the
+ * session is over, and so is the call. */
 static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     const struct mr_training_info *info, bool progress)
 {

@@ -14,7 +14,8 @@ struct mr_waiting;
 struct mr_waiting_ops {
     /* Sends the request. MR_OK: an answer will come. */
     int (*send)(struct mr_waiting *w);
-    /* Called once when the deadline has passed: fails the call. Not called after mr_waiting_end. */
+    /* Fails the gRPC call that made the request. Called at most once: when the deadline has passed,
+     * or by mr_waiting_give_up. Not called after mr_waiting_end. */
     void (*give_up)(struct mr_waiting *w);
     void (*free)(struct mr_waiting *w);
 };

@@ -8,8 +8,8 @@
  *   value  NONE ──▶ PLACED (an object elsewhere) ──▶ FETCHING ──▶ HERE
  *             └──────────────made, inline, local──────────────────▲
  *
- * A strand is a list of tasks that one executor runs back to back (strand_item.h). A cut takes the
- * last tasks off a strand again. A turn is one pass of the shell's loop.
+ * A strand is a list of tasks, its items, that one executor runs back to back (strand_item.h). A
+ * cut takes the last items off a strand again. A turn is one pass of the shell's loop.
  *
  * A message brings values and tasks, and each event may make tasks ready. The event TURN, the last
  * of each turn, gives strands to slots, starts fetches and sends all reports in one message.

@@ -83,7 +83,9 @@ struct mr_worker_effect {
              * flag is set; in LOOK: 0 */
             uint32_t strand, at;
         } item;
-        struct { /* MOVE: `to` is a free place for long-running tasks */
+        /* MOVE: `from` is a slot. `to` is a thread for long-running tasks that runs nothing. Both
+         * are numbers as in mr_strand.slot. */
+        struct {
             uint32_t from, to;
         } move;
         /* FETCH sets all members, UNPIN only `serial`, WANT only `object`, DROP only `object` and

@@ -25,8 +25,8 @@ uint32_t mr_worker__value_get(
 void mr_worker__value_clear(struct mr_worker *w, struct value *v);
 /* called after the last user has gone, or after a release: frees what nothing keeps */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
-/* called when the value became PLACED or HERE: tasks that can use it there miss one input less; for
- * the others the object is fetched */
+/* called when the value came to another node (PLACED) or to this one (HERE): each task that can use
+ * the value there waits for one input less; for any other user the object is fetched */
 void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);

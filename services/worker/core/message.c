@@ -233,8 +233,9 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
     bool is_same = w->scheduler == m->scheduler;
-    /* Reports of missing inputs from before this stream are dropped: this scheduler may have sent
-     * an attempt with the same number, whose inputs are not missing. */
+    /* If the scheduler has restarted, reports of missing inputs from before this stream are
+     * dropped. The new scheduler may reuse the attempt number of a report for an attempt whose
+     * inputs are not missing. */
     if (!is_same) missing_drop(w, w->missing_old);
     w->incarnation = m->incarnation;
     w->scheduler = m->scheduler;

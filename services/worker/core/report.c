@@ -110,7 +110,9 @@ static void item_done(
     struct task *t = &w->tasks[task];
     const struct mr_strand_result *r = &item->result;
     bool refers = w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE;
-    if (t->mute || (t->again && refers)) { /* the result may refer to objects that are gone (I2) */
+    /* If a later attempt of the task has come, a result by reference may name objects that are gone
+     * (invariant I2 of docs/invariants.md). */
+    if (t->mute || (t->again && refers)) {
         result_discard(w, item);
         mr_worker__task_end(w, task, false);
         return;
@@ -131,8 +133,8 @@ static void item_done(
             MR_STR("this worker's memory for small values is full"));
         return;
     }
-    /* the later attempt need not run. The value counts as that attempt's, because the scheduler
-     * does not accept an object of an earlier attempt (I2) */
+    /* If a later attempt of the task has come, it need not run. The value counts as that of the
+     * later attempt, because the scheduler does not accept an object of an earlier one (I2). */
     mr_worker__task_take_again(t);
     uint32_t value = t->value;
     struct value *v = &w->values[value];
@@ -183,7 +185,9 @@ static void item_failed(
     mr_worker__task_end(w, item->task, false);
 }
 
-/* Takes back a task that did not run, or not to its end, and has not failed. */
+/* Takes back a task whose attempt gave neither a value nor a failure of the task; often the task
+ * did not run. If `cancel`, `mute`, `steal` or `draining` is set, the task ends here. Otherwise the
+ * task is parked (mr_worker__task_park). */
 static void item_back(struct mr_worker *w, const struct mr_strand_item *item, struct mr_str why)
 {
     uint32_t task = item->task;
@@ -316,8 +320,8 @@ static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev
     s->moved_ns = w->now;
     s->look_ns = mr_time_after(w->now, LOOK_AFTER);
     s->stop_ns = MR_NEVER;
-    /* While a cut is under way, the strand keeps its number, so that the answer finds this strand
-     * and not a later one. */
+    /* The core may have asked the executor to give items back (a cut, `taking`). Until the answer
+     * comes, the strand keeps its number, so the answer finds this strand and not a later one. */
     if (s->reported == s->count && !s->taking) mr_worker__strand_retire(w, s);
 }
 

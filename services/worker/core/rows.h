@@ -14,11 +14,11 @@ struct outrow { /* a completion to be sent */
     uint64_t object_bytes;
     mr_time started_ns;
     mr_duration duration_ns, cpu_ns;
-    mr_duration input_ns, output_ns, late_ns; /* parts of the duration */
-    mr_duration waited_ns;  /* time from the arrival of the last input to the start */
-    mr_duration delayed_ns; /* see struct mr_strand_result */
-    mr_duration room_ns;
-    struct mr_blob *failure; /* struct failure and its texts */
+    /* parts of the duration (strand_item.h) */
+    mr_duration input_ns, output_ns, late_ns;
+    mr_duration waited_ns;           /* time from the arrival of the last input to the start */
+    mr_duration delayed_ns, room_ns; /* strand_item.h */
+    struct mr_blob *failure;         /* struct failure and its texts */
 };
 
 struct failure {

@@ -70,7 +70,7 @@ struct value {
      * until the whole message is applied, because tasks in the message may use the value. */
     bool fresh;
     uint32_t node;
-    uint32_t serial;   /* number of the last FETCH */
+    uint32_t serial;   /* number of the last effect FETCH for the value */
     uint32_t fetch_at; /* position in the queue of fetches, or NONE */
     uint32_t fetch_order;
     int32_t fetch_priority;
@@ -187,8 +187,8 @@ struct mr_worker {
 
     struct outrow *outbox;
     uint32_t out_head, out_count;
-    bool out_urgent;   /* another process may wait for a row of the outbox */
-    mr_time out_until; /* rows that are not urgent may wait until then */
+    bool out_urgent;   /* the outbox is sent at once: another process may need one of its rows */
+    mr_time out_until; /* an outbox that is not urgent may wait until then */
     struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
     uint32_t missing_count, missing_sent;
@@ -200,8 +200,8 @@ struct mr_worker {
     struct mr_ws_register reg;
     struct mr_ws_heartbeat heartbeat;
 
-    /* when the last messages with tasks came; the first of them was message received_first of the
-     * stream that had tasks, counted from 0 */
+    /* Times at which messages with tasks came, until they are reported. Each stream counts these
+     * messages from 0; received[0] is for the message with the number received_first. */
     mr_time received[RECEIVED_MAX], received_out[RECEIVED_MAX];
     uint32_t received_count;
     uint64_t received_first;

@@ -1,12 +1,14 @@
-/* Decides which tasks go to which slot, when, and how many at once. A strand is a list of tasks,
- * its items, that one executor runs back to back (strand_item.h). A strand takes the best of the
- * ready tasks and of the tasks that the strand itself makes ready, until it holds about a
- * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
+/* Decides which tasks go to which slot, when, and how many at once. A slot is an executor thread. A
+ * strand is a list of tasks, its items, that one slot runs back to back (strand_item.h). A strand
+ * takes the best of the ready tasks and of the tasks that the strand itself makes ready, until it
+ * holds about a millisecond of work. A cut takes items back from a strand when another slot is idle
+ * or a more urgent task is ready. */
 #include "services/worker/core/internal.h"
 
 #define STRAND_COST MR_MS       /* work that a strand takes from the ready queue */
-#define FUSED_COST (20 * MR_MS) /* the same, with the tasks that only this strand makes ready */
-#define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */
+#define FUSED_COST (20 * MR_MS) /* a strand with this much work takes no more tasks at all */
+/* a second strand may wait at a slot only if the slot's first strand has at most this much work */
+#define BEHIND_COST (5 * MR_MS)
 /* the tasks that make the other inputs of a dependent may join the strand only if the dependent has
  * at most this many inputs */
 #define SIBLINGS_MAX 8u
@@ -98,8 +100,9 @@ void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
     if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
 }
 
-/* Called when the executor has released a strand. A strand of which a cut left nothing still stands
- * in the executor's inbox. It keeps its place and its number until the executor has come to it. */
+/* Called when the executor has released a strand. A cut may take all items of a strand that still
+ * stands in the executor's inbox. The empty strand keeps its place and its number until the
+ * executor has come to it. */
 void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s)
 {
     mr_assert(w->slots[s->slot].held);
@@ -396,13 +399,13 @@ void mr_worker__strands_dispatch(struct mr_worker *w)
     }
 }
 
-/* What is known of values that strands are making: the tasks that they make ready, and whether
- * other processes wait for them. */
+/* Facts about items that have not been reported yet: after how many of their results a waiting task
+ * could start, and whether the core must get each result at once. */
 struct coming {
     uint32_t edges; /* edges read so far */
     uint32_t items;
     uint32_t least; /* fewest results after which a waiting task could start */
-    bool urgent;    /* another process needs one of the values, or may need one */
+    bool urgent;    /* another process may need the value of an item, or an item has a timeout */
 };
 
 /* Adds to `c` what is known of the users of an item's value. */
@@ -424,10 +427,10 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
     c->urgent = !users || users != t->uses || item->timeout_ns;
 }
 
-/* Returns how many plain successes must come before the core has something to do. The number is
- * valid until the next step. The caller waits only for a short time, so every result is reported in
- * the end. The value `true` is no plain success, because it may end a loop. 0: the next result must
- * be reported at once. */
+/* Returns how many results must come before the core has something to do. 0: the next result must
+ * be reported at once. The number is valid until the next step. The caller waits only for a short
+ * time, so the core gets every result in the end. A task that fails, writes output or returns
+ * `true`, which may end a loop, wakes the core's thread in any case. */
 uint32_t mr_worker_wake_after(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
@@ -527,9 +530,9 @@ static uint32_t movable(
     return n;
 }
 
-/* Finds work for an idle slot: half of the items that could move, of the strand that has most of
- * them. Sets `starved` if the core should look again soon; otherwise the next event is soon
- * enough. */
+/* Finds work for an idle slot. Chooses the strand with the most items that another slot could start
+ * now, and marks the second half of these items for a cut. Sets `starved` if the core should look
+ * again at w->balance_at, even if no event comes until then. */
 static void balance_idle(struct mr_worker *w)
 {
     struct mr_strand *full = NULL;

@@ -1,8 +1,11 @@
-/* A strand is a run of tasks that one executor runs back to back, without returning to the core.
- * Each item needs only values that exist already or that an earlier item of the strand makes. The
- * core writes the items and lends them. The executor writes the result of an item before it reports
- * the item, and the core reads results of reported items only. Reports and cuts travel through
- * inboxes, which order the memory accesses. */
+/* A strand is a list of tasks, its items, that one executor runs back to back, without returning to
+ * the core. Each item needs only values that exist already or that an earlier item of the strand
+ * makes. The core writes the items and lends them to the executor. The executor writes the result
+ * of an item before the item is reported, and the core reads results of reported items only.
+ *
+ * An executor's reports go through an inbox. The core's thread also reads and cuts a running strand
+ * through its atomic cursor (host/strand_cursor.h); a cut takes the last items off a strand. The
+ * inbox and the cursor order the memory accesses. */
 #pragma once
 
 #include "session/down.h"
@@ -27,7 +30,7 @@ struct mr_strand_input {
     struct mr_str pack;
     mr_object_id object;
     uint64_t object_bytes;
-    void *held; /* the core's own */
+    void *held; /* only the core uses this member */
 };
 
 enum mr_strand_end {
@@ -89,7 +92,7 @@ struct mr_strand_item {
     struct mr_str persist_name;
     struct mr_str definition;
 
-    uint32_t task; /* the core's own */
+    uint32_t task; /* only the core uses this member */
     struct mr_strand_result result;
 };
 
@@ -103,7 +106,8 @@ struct mr_strand {
     const struct mr_ws_node *nodes; /* addresses end with a NUL; row 0: unknown */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
 
-    /* The core's own. TAKE and LOOK are effects of the core, CUT is an event (event.h). */
+    /* Only the core uses the members below; the executor reads `measured`, too. TAKE and LOOK are
+     * effects of the core, CUT is an event (event.h). */
     uint32_t reported;
     uint32_t done; /* end of the report that is being taken */
     uint32_t inputs_count;
@@ -115,7 +119,7 @@ struct mr_strand {
     int32_t priority; /* the smallest priority of the strand's tasks; larger numbers run first */
     bool alive;
     bool held;     /* the executor has not released the strand */
-    bool taking;   /* TAKE was sent, and CUT has not come */
+    bool taking;   /* the core has asked for a cut (TAKE), and the answer (CUT) has not come */
     bool left;     /* the strand has given up its slot and runs on like a long-running one */
     bool begun;    /* a CUT has shown that the executor has begun all items of the strand */
     bool measured; /* the costs of all its operators are measured */
@@ -127,7 +131,7 @@ struct mr_strand {
     /* when the strand was given to an idle slot; 0: the slot had another strand */
     mr_time given_ns;
     mr_time stop_ns; /* when the running item reaches its timeout */
-    mr_time kill_ns; /* until when the item `stop_at` must end after its cancel flag was set */
+    mr_time kill_ns; /* when the process has to end if the item `stop_at` has not ended */
     struct mr_strand_input *inputs;
     void *inputs_held;
 };

@@ -412,7 +412,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         quiet = quiet && is_quiet(x->item);
         count_uses(x);
         quiet = settle(x, done, at_once) && quiet;
-        /* the last report follows and covers these items */
+        /* no item is left: the report after the loop covers this item, too */
         if (mr_strand_cursor_is_at_end(&run->cursor)) continue;
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
@@ -472,7 +472,8 @@ static void executor_main(void *ctx)
 void mr_executor_help(struct mr_executor *x, bool on)
 {
     mr_flag_set(&x->helps, on);
-    /* wakes the executor, which sleeps where offers of work do not reach it */
+    /* An executor that did not help may sleep. It is not marked as idle, so no offer of work wakes
+     * it. */
     if (on) mr_inbox_wake(x->inbox);
 }
 

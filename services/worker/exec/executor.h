@@ -35,7 +35,7 @@ struct mr_run_report {
     uint32_t done;  /* number of items finished so far */
     uint32_t fresh; /* number of items finished since the report before */
     bool last;      /* the executor no longer touches the run */
-    bool quiet;     /* all fresh items are plain successes */
+    bool quiet;     /* all fresh items succeeded, without output and without the value `true` */
     bool idle;      /* the executor has no other run */
 };
 
@@ -50,7 +50,7 @@ struct mr_executor_env { /* shared by all executors; constant while they run */
     struct mr_crash_record *crash_record; /* NULL: there is none */
     /* with a place for each executor that has a thread; NULL: executors do not help each other */
     struct mr_work_sharing *work_sharing;
-    uint32_t slots; /* threads that may work on the blocks of one call */
+    uint32_t slots; /* threads that may share the work of one operator call (ops/op.h: lanes) */
     /* counts the items that were reported; its member `spare` counts the strands with items that
      * have not begun; NULL: nothing is counted */
     struct mr_wake_counter *wake_counter;

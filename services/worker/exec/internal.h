@@ -104,8 +104,8 @@ int mr_executor_store_answered(struct mr_executor *x, int err);
 
 /* results.c */
 void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
-/* Makes the operator's result the item's: inline, as a local value, or sealed in the store, and
- * persisted if the job asks for that. */
+/* Makes the operator's result the value of the running item: an inline value, a local value, or an
+ * object in the store. The object is also persisted if the job asks for that. */
 int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */

@@ -1,8 +1,9 @@
-/* Large values that only the strand that makes them uses. They stay in buffers of the executor,
- * which are used again while they are in the processor's cache. In the store each value would take
- * fresh memory, because the store frees memory only after a message. A value is copied to the store
- * if a task outside the strand needs it after all: its user failed, or was moved to another slot.
- */
+/* Local values: large values that only the tasks of one strand use. A strand is a list of tasks,
+ * its items, that one executor runs in order. The executor keeps a local value in a buffer of its
+ * own, and uses the buffer again while the buffer is in the processor's cache. In the store each
+ * value would take fresh memory, because the store frees memory only after a message. Before the
+ * executor reports an item whose local value a task still needs, the executor copies the value to
+ * the store. This happens, for example, if that task failed or was moved to another slot. */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"

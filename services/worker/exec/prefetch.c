@@ -44,7 +44,7 @@ struct mr_prefetch {
 static void prefetch_wait(void *ctx, mr_time deadline)
 {
     struct mr_prefetch *f = ctx;
-    if (!deadline) return; /* no wait is wanted: the loop polls the store itself */
+    if (!deadline) return; /* 0: do not wait; prefetch_main takes the store's completions */
     struct pollfd fds[2] = {
         {.fd = f->event_fd, .events = POLLIN}, {.fd = mr_store_fd(f->store), .events = POLLIN}};
     (void)poll(fds, 2, -1);

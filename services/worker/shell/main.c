@@ -135,8 +135,8 @@ static int resources_parse(
     return MR_OK;
 }
 
-/* Adds the files that operators refuse to read: those of the cluster that this process knows, and
- * --deny-path. */
+/* Adds the paths that operators refuse to read: the secrets, tokens, keys and state that this
+ * process's options and environment name, and each --deny-path. */
 static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_error *e)
 {
     int err = MR_OK;

@@ -105,7 +105,8 @@ struct mr_worker_shell {
     struct mr_pb_arena arena_in, arena_out;
     struct mr_buf wire;
     bool has_sent_register;
-    /* when to collect output of running tasks; MR_NEVER: there is none */
+    /* `logs_at`: when to collect the output of running tasks; MR_NEVER: they have no new output.
+     * `logs_looked_at`: when `logs_at` came last */
     mr_time logs_at, logs_looked_at;
     struct mr_ws_log *logs; /* output that is to be sent */
     uint32_t logs_count;

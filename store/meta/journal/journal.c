@@ -2,11 +2,11 @@
  * list until Redis acknowledges them. Up to CALLS_MAX calls are under way at a time; meanwhile
  * records collect for the next call. Redis runs the calls in order, and refuses a call if records
  * before it are missing. So when a call fails, the calls after it fail too, and all unacknowledged
- * records are sent again from the first one. That begins a new `turn`; the answer to a call of an
- * older turn can still acknowledge records, but begins neither a new turn nor a rewind. The script
- * skips records that Redis has, so no record is written twice. The records of a call are the fields
- * of one stream entry, which has the sequence number of its last record as id: an entry for each
- * record would double the cost of a call in Redis. */
+ * records are sent again from the first one. That begins a new `turn`. The answer to a call of an
+ * older turn can still acknowledge records. It begins no new turn, and does not make the owner
+ * write a snapshot. The script skips records that Redis has, so no record is written twice. The
+ * records of a call are the fields of one stream entry, which has the sequence number of its last
+ * record as id: an entry for each record would double the cost of a call in Redis. */
 #include "store/meta/journal/journal.h"
 
 #include "base/alloc.h"
@@ -176,8 +176,8 @@ static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *numbe
     return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
 }
 
-/* Tells the owner that the state of Redis has changed. This function and those below run in
- * callbacks of the connection, which come one at a time. */
+/* Tells the owner whether Redis serves the journal (`here`), and why, if that has changed. This
+ * function and those below run in callbacks of the connection, which come one at a time. */
 static void tell_state(struct mr_journal *j, bool here, const char *why)
 {
     if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;

@@ -1,8 +1,8 @@
 /* The change feed of channels and queues. Every change that a process may wait for adds an entry to
- * one bounded stream in Redis; one connection reads the stream with blocking reads. An entry names
- * the channel or queue, and its reader looks up the present state. Entries can be lost, because the
- * stream is bounded and Redis may be away. The callback then gets the kind 0, and its owner looks
- * up everything that it waits for. */
+ * one bounded stream in Redis. Each mr_tail has one connection, which reads the stream with
+ * blocking reads. An entry only names the channel or queue that has changed, so a process
+ * that waits looks up the present state. Entries can be lost, because the stream is bounded and
+ * Redis may be away. */
 #pragma once
 
 #include "base/err.h"

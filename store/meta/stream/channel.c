@@ -19,7 +19,7 @@
 #define CHANNELS_MAX "100000"
 #define BOUND_DEFAULT "10000"    /* bound of a channel's entries if no bound was set */
 #define RETRY_ENTRIES_MAX "2000" /* entries among which a repeated append looks for its token */
-/* Dropped entries that a script looks at to find the new floor. */
+/* If an append drops more entries than this, the channel's floor (channel.h) becomes unknown. */
 #define FLOOR_ENTRIES_MAX "1000"
 #define PAGE_BYTES_MAX "4194304" /* a read that has this many bytes fetches no more entries */
 #define PAGE_STEP "64"           /* entries that a read fetches in one step */

@@ -10,10 +10,10 @@
  * - q:p, sorted set: ids of the items that were put last, by number.
  * - q:x, list: dead items.
  *
- * Lease numbers begin at the time at which the queue was made, so a receipt of a deleted queue is
- * not valid in a later queue of the same name. The items of a deleted queue are kept under another
- * key, which stands in a list, until mr_queue_released has looked at each of them, a few in one
- * call. */
+ * A receipt is "<lease number>-<item id>". The time when a queue was made, in microseconds, is the
+ * start of its lease numbers. So a receipt of a deleted queue is not valid in a later queue of the
+ * same name. The items of a deleted queue are moved to another key, and a list has the names of all
+ * such keys. Each call of mr_queue_released examines a few of these items and drops them. */
 #include "store/meta/stream/queue.h"
 
 #include "base/alloc.h"

@@ -150,8 +150,8 @@ static unsigned char *put_name(unsigned char *p, struct mr_str name)
     return p + n;
 }
 
-/* Writes the worker and the slot of a lane that is new in the block. The number of the lane has
- * been written before. */
+/* A lane is an executor thread: a slot of a worker. Writes the worker and the slot of a lane that
+ * is new in the block. The caller has written the lane's number. */
 static unsigned char *put_lane(
     struct mr_trace_encoder *e, unsigned char *p, uint32_t number, const struct mr_trace_span *s)
 {
@@ -244,7 +244,9 @@ static unsigned char *put_times(
     return p;
 }
 
-/* Returns the mask of the measurements that differ from what their absence means. */
+/* Returns the mask of the measurements to write. RECEIVED is not written if it equals the lane's
+ * `received`, and LAST if the distance is that of the span before. Every other measurement is not
+ * written if it is 0. */
 static unsigned measured_of(
     const struct mr_trace_encoder *e, const struct lane *l, const struct mr_trace_span *s)
 {

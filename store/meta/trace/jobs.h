@@ -1,4 +1,5 @@
-/* Private to log.c: the jobs with traces, by id, with their counts. */
+/* Private to log.c: the jobs with traces, by id, with their counts. log.h explains blocks and
+ * entries. */
 #pragma once
 
 #include "store/meta/trace/parts.h"
@@ -6,11 +7,12 @@
 struct mr_trace_job {
     mr_job_id id;
     struct mr_trace_counts counts;
-    uint32_t waiting; /* number of the job's queued entries that have a block */
+    uint32_t waiting; /* number of the job's queued entries that have a block of spans */
     /* True: an entry without a block is queued, and will carry the job's counts. */
     bool counts_waiting;
     bool told; /* Redis has the job's counts */
-    bool seen; /* the hash of counts, which is being read, has the job */
+    /* Used while the counts of all jobs are read from Redis again. True: Redis has this job. */
+    bool seen;
 };
 
 struct mr_trace_jobs {

@@ -425,7 +425,7 @@ bool mr_trace_log_is_idle(const struct mr_trace_log *l)
     return mr_list_is_empty(&l->entries) || l->is_refused;
 }
 
-/* ---- what the owner asks --------------------------------------------------------------------- */
+/* ---- calls by the owner's thread ------------------------------------------------------------- */
 
 void mr_trace_log_add(struct mr_trace_log *l, mr_job_id job, struct mr_str block, uint32_t count)
 {

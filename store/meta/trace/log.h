@@ -1,16 +1,17 @@
 /* Keeps the traces of jobs. A trace consists of blocks of spans, and a span is one attempt of a
  * task (codec.h). Each job has a stream in Redis. Beyond a limit for each job and one for all jobs,
  * blocks go to one file a job, and their place in the file goes to the stream. A hash has the
- * counts of every job. A block for which there is no room is dropped and counted.
+ * counts of every job: its spans and bytes. If there is no room for a block, the block is dropped
+ * and counted.
  *
  * No thread waits for a trace. The log has a connection of its own with at most one call of 128 KiB
- * under way, so the journal's calls wait for at most that much. Blocks wait while Redis is away, up
- * to a bound. A call consists of entries. An entry stores a block or its place, updates the counts,
- * or deletes a trace. Each entry carries the epoch and a number: a call that is repeated after a
- * lost answer writes nothing twice, and Redis refuses the calls of a scheduler that has been
- * replaced.
+ * under way. Redis runs one call at a time, so a call of the journal waits for at most one call of
+ * the log. Blocks wait while Redis is away, up to a bound. A call consists of entries. An entry
+ * stores a block or its place, updates the counts, or deletes a trace. Each entry carries the
+ * scheduler's epoch and a number. So a call that is repeated after a lost answer writes nothing
+ * twice, and Redis refuses the calls of a scheduler that has been replaced.
  *
- * Used by one owner thread. Only `tell` is called on the connection's thread. */
+ * Used by one owner thread. Only the callback `tell` is called on the connection's thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -52,7 +53,7 @@ struct mr_trace_log_config {
 
 int mr_trace_log_open(
     const struct mr_trace_log_config *config, struct mr_trace_log **out, struct mr_error *e);
-/* Entries that have not been written are lost. */
+/* Entries that still wait to be written to Redis are lost. */
 void mr_trace_log_close(struct mr_trace_log **log);
 
 /* Adds a block with `count` spans of `job`. The bytes are copied. */

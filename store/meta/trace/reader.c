@@ -172,7 +172,7 @@ void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_v
         (void)mr_trace_block_read(block, &head);
         if (wants && !wants(ctx, &head))
             r.spans += head.count;
-        else /* if spans are damaged, the count shows that they are missing */
+        else /* spans of a damaged block that cannot be read are counted as not_recorded */
             (void)mr_trace_decode(block, one_span, &r);
     }
     *out = (struct mr_trace_tally){.spans = r.spans,

@@ -28,7 +28,7 @@ bool mr_format_can_import(enum mr_format f);
 bool mr_format_can_export(enum mr_format f, const struct mr_value *v);
 
 /* Sets `*out` to the format with this name or media type, in upper or lower case. Parameters such
- * as `; charset=utf-8` are ignored. The sentence of MR_EMEDIA lists all formats. */
+ * as `; charset=utf-8` are ignored. The error text of MR_EMEDIA lists all formats. */
 int mr_format_find(struct mr_str name, enum mr_format *out, struct mr_error *e);
 /* Sets `*out` to the format for the end of a path: ".npy", ".json", "idx3-ubyte", "….gz".
  * MR_EMEDIA: no format has this end. */
@@ -38,7 +38,7 @@ int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *
 enum mr_format mr_format_default(const struct mr_value *v);
 /* Sets `*out` to the format that an Accept header prefers by its q, among the formats to which `v`
  * can be exported. Of several formats with the same q, the first one counts. "" and "*" mean the
- * default format. The sentence of MR_EACCEPT lists the possible formats. */
+ * default format. The error text of MR_EACCEPT lists the possible formats. */
 int mr_format_accept(
     struct mr_str accept, const struct mr_value *v, enum mr_format *out, struct mr_error *e);
 
@@ -59,7 +59,7 @@ struct mr_format_options {     /* all zeros: the defaults are used */
 };
 
 /* Sets an option by name: delimiter, header (true, false), missing, dtype, orient (rows, columns),
- * low, high. `value` must outlive `o`. The sentence of MR_EINVAL lists what is allowed. */
+ * low, high. `value` must outlive `o`. The error text of MR_EINVAL lists what is allowed. */
 int mr_format_option(
     struct mr_format_options *o, struct mr_str name, struct mr_str value, struct mr_error *e);
 
@@ -71,8 +71,8 @@ struct mr_sink {
 /* Returns a sink that appends to the buffer, and returns MR_ELIMIT past the buffer's ceiling. */
 struct mr_sink mr_sink_to_buf(struct mr_buf *b);
 
-/* Imports one value from all of `bytes`; `o` may be NULL. The sentence of MR_EFORMAT says where the
- * bytes are wrong. MR_EMEDIA: the format can only be written. */
+/* Imports one value from all of `bytes`; `o` may be NULL. The error text of MR_EFORMAT says where
+ * the bytes are wrong. MR_EMEDIA: the format can only be written. */
 int mr_format_import(enum mr_format f, struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e);
 /* Exports a value. MR_EACCEPT: the format cannot hold this value. */

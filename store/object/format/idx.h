@@ -13,8 +13,8 @@ struct mr_idx_header {
 };
 
 bool mr_idx_is_gzip(struct mr_str bytes);
-/* Reads the header from the first bytes of a plain file. MR_ERANGE: the header is longer than
- * `bytes`. */
+/* Reads the header from `bytes`, the start of a file that is not gzipped or was unpacked.
+ * MR_ERANGE: the header is longer than `bytes`. */
 int mr_idx_header_read(struct mr_str bytes, struct mr_idx_header *out, struct mr_error *e);
 /* Converts the elements of a file to native byte order; `data` may be `out`. */
 void mr_idx_convert(const struct mr_idx_header *h, const void *data, void *out);

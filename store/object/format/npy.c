@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Bytes of the magic number, the version and the length of the header. */
+/* limit of the bytes before the header: magic number, version and the field with the header's
+ * length */
 #define PREAMBLE_BYTES_MAX 12
 #define HEADER_BYTES_MAX 65536
 

@@ -80,8 +80,8 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
     ts_role_of(p, r->member, &place);
     bool anew = r->incarnation != x->joined.incarnation;
     if (anew && ts_is_owner(p, &place) && !p->is_exec && x->instruction.phase == MR_TRAINING_RUN)
-        /* The new owner does not have the parameters of the old one, so there must have been a
-         * restore. */
+        /* The new incarnation does not have the parameters of the incarnation before it. So the
+         * session must have been restored in between. */
         MUST(x->instruction.restore_epoch > p->worked_in[r->member]);
     p->worked_in[r->member] = x->instruction.restore_epoch;
     if (anew) r->steps = 0;

@@ -74,7 +74,7 @@ struct plan {
     /* By incarnation: 1 plus the number of the process that got the incarnation; 0: none. */
     uint64_t told_to[4096];
     mr_time start_at;
-    uint64_t latest[MEMBERS]; /* latest incarnation given out, by member */
+    uint64_t latest[MEMBERS]; /* by member: the latest incarnation that the core gave it */
     /* By member: restore epoch in which the member joined as an owner of parameters. */
     uint32_t worked_in[MEMBERS];
 };
@@ -98,7 +98,7 @@ extern struct trainer_world {
     uint32_t writes_count;
     struct cut cuts[CUTS];
     uint32_t cuts_count;
-    uint64_t digest; /* hash of all effects, in order */
+    uint64_t digest; /* hash of all effects of the core, in their order */
     uint64_t objects, steps, crashes, kills, done, failed, restores;
     struct mr_trainer_event later[4096]; /* events that reach the core later */
     mr_time later_at[4096];

@@ -1,5 +1,6 @@
-/* The account of slots: each cause of idleness is planted once, for a known time, and the pieces of
- * random runs cover each slot without gap and overlap. Times are in ms. */
+/* The account divides the time of each slot into pieces, by what the slot did or waited for. Each
+ * cause of idleness is planted once, for a known time. In random runs, the pieces of a slot must
+ * cover the slot's time without gap and overlap. Times are in ms. */
 #include "account/account.h"
 #include "base/alloc.h"
 #include "base/defs.h"
@@ -368,12 +369,13 @@ static void a_slot_waits_for_what_the_chain_waits_for(void **state)
     end(2);
     assert_int_equal(ms_of(MR_ACCOUNT_REPORT), 2 * 50);
     assert_int_equal(ms_of(MR_ACCOUNT_SEND), 2 * 100);
-    /* slot 1 until 501, without these; slot 0 from 501 on */
+    /* Slot 1 is idle from 1 to 501; report and sending are 150 of this time. Slot 0 is idle from
+     * 501 to 1001. */
     assert_int_equal(ms_of(MR_ACCOUNT_DEPENDENCY), 350 + 500);
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 350 + 500);
 }
 
-/* The task was sent before its inputs were made, and follows one of them on the same worker. */
+/* Task 1 was sent before its input, the value of task 0, was made. Both tasks run on one worker. */
 static void a_task_that_was_sent_early_waits_for_its_input_only(void **state)
 {
     (void)state;
@@ -392,7 +394,8 @@ static void a_task_that_was_sent_early_waits_for_its_input_only(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_UNKNOWN), 0);
 }
 
-/* The same with an input from another node: the completion takes 20, and the bytes take 80. */
+/* As in the test before, but task 0 ran on another node. The scheduler learns 20 later that task 0
+ * has ended, and the bytes of the input take 80 more. */
 static void an_input_from_elsewhere_is_a_report_and_a_transfer(void **state)
 {
     (void)state;
@@ -641,7 +644,8 @@ static void random_runs_are_covered_once(void **state)
     }
 }
 
-/* A slot that never gets a task, and many small jobs: what is remembered of the jobs is used. */
+/* Slot 0 runs many small jobs, and slot 1 never gets a task. At the end, the idle time of slot 1 is
+ * divided by what these jobs waited for. */
 static void an_idle_slot_beside_many_jobs(void **state)
 {
     (void)state;

@@ -208,7 +208,7 @@ static void spoil(struct world *w, int how)
     case 8: w->op[1] = 4; break; /* the operator has an empty name */
     case 9: w->op[1] = 5; break; /* the operator is not in the table */
     case 10: w->args.p[1] = 0x92; break; /* the pack claims more items than it has */
-    case 11: w->args.p[7] = 9; break;    /* the slot does not exist */
+    case 11: w->args.p[7] = 9; break;    /* the arguments refer to an input 9, which is missing */
     case 12: w->args_bytes[0] = 2, w->args_bytes[1]--; break;
     default: break;
     }

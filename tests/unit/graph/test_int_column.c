@@ -70,7 +70,9 @@ static void numbers_that_are_all_the_same_are_one(void **state)
     for (uint32_t i = 0; i < 3010; i++)
         assert_int_equal(out[i], 12);
     mr_buf_fini(&bytes);
-    more[10]++; /* the last difference of offsets is now 13, the others are 12 */
+    /* The numbers of the column are the differences between neighbours in `at` and in `more`. The
+     * last number becomes 13; all others are 12. */
+    more[10]++;
     write_all(&c, &bytes);
     assert_int_equal(bytes.n, 3010);
     assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
@@ -85,8 +87,8 @@ static void forms_that_nobody_writes_are_refused(void **state)
     unsigned char out[16];
     const struct mr_str four = mr_str_of("abcd", 4);
     assert_false(mr_int_column_read(four, 5, 4, 4, out));
-    /* The form 4 stores one number that all numbers equal. The writer never uses this form for a
-     * column of one number. */
+    /* Form 4 stores a column of equal numbers as one number. The writer never uses form 4 for a
+     * column that has only one number. */
     assert_false(mr_int_column_read(four, 4, 1, 4, out));
     /* Numbers that are one byte wide cannot be narrowed. */
     assert_false(mr_int_column_read(four, 1, 4, 1, out));

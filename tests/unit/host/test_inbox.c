@@ -1,4 +1,4 @@
-/* host/inbox between real threads. A test that passes ends before its deadlines. */
+/* host/inbox between real threads. A wait reaches TIMEOUT only in a test that fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

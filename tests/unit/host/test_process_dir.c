@@ -133,7 +133,7 @@ static void who_makes_and_who_sweeps_at_once_do_not_meet(void **state)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        /* After a failed assertion below, the child ends with this process. */
+        /* If an assertion below fails, nobody kills the child; it ends when its parent ends. */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
             (void)mr_process_dir_sweep(base, "millrace-it");

@@ -20,8 +20,8 @@
 
 struct work { /* what the run callback has counted for one piece of work */
     uint32_t done[BLOCKS];
-    /* Number of blocks run in each lane; lane 0 is the owner's. Only the lane's own thread writes
-     * its number. */
+    /* For each lane, how many blocks ran in it. A lane has one thread at a time, which alone writes
+     * this count; lane 0 is the owner's. */
     uint32_t in_lane[MR_LANES_MAX];
     _Atomic uint32_t helped;
     _Atomic uint32_t begun;

@@ -234,12 +234,14 @@ static void as_much_of_a_group_leaves_as_all_that_wait_lack(void **state)
     assert_int_equal(count(w, MR_OX_WRITE), 1);
     assert_null(ask(w, 1, 3 * MIB, MR_SECOND)); /* both requests together lack 4 MiB */
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    assert_null(ask(w, 1, 20 * MIB, MR_SECOND)); /* at most a quarter of 28 MiB leaves at a time */
+    /* All requests together lack 24 MiB, but at most a quarter of MOST leaves memory at a time. */
+    assert_null(ask(w, 1, 20 * MIB, MR_SECOND));
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     assert_true(mr_ostore_deadline(w->s) <= w->now + 20 * MR_MS);
 }
 
-/* Of the requests that wait, the first one says how much has to leave at least. */
+/* The group has 4 MiB left. A request for 1 MiB waits behind a request for 8 MiB. One object of
+ * 8 MiB is to leave memory, which makes room for both requests. */
 static void a_smaller_request_behind_a_larger_one_waits_with_it(void **state)
 {
     struct world *w = *state;

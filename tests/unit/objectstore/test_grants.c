@@ -21,7 +21,8 @@ static void a_grant_is_of_whole_pages_and_at_most_what_there_is(void **state)
 {
     struct world *w = *state;
     join(w, 1);
-    /* The timeout is 0, so the core answers at once: it grants a segment, or it refuses. */
+    /* The last argument is the timeout. With timeout 0 the core answers at once: it grants a
+     * segment, or it refuses. */
     assert_int_equal(ask(w, 1, 5000, 5000, 0)->bytes, 8192);
     assert_int_equal(ask(w, 1, 128 * MIB, 100, 0)->bytes, 64 * MIB - 8192);
     assert_int_equal(ask(w, 1, 4096, 4096, 0)->err, MR_ELIMIT);

@@ -94,7 +94,7 @@ static void lines_say_what_is_shown_and_what_is_accepted(void **state)
     /* The secret of a `show` line is sent to other services and is not accepted from them. */
     assert_int_equal(mr_secrets_accepted(s, MR_STR(TRAINER)), 0);
     assert_int_equal(mr_secrets_accepted(s, MR_STR("")), 0);
-    /* The text of a hash is not a secret. */
+    /* A caller that presents the hash of a secret instead of the secret is not accepted. */
     assert_int_equal(mr_secrets_accepted(s, mr_str_of(line[0] + 14, 71)), 0);
     mr_secrets_free(&s);
 }

@@ -1,5 +1,6 @@
-/* The blocking client, with a server on another thread. An inbox wakes the server's loop. So the
- * test covers threads, wake-ups and the waiter of the inbox together. */
+/* The blocking client, with a server on another thread. The server's thread waits for gRPC events
+ * and for messages in its inbox at the same time (host/waiter.h). A message from another thread
+ * wakes the server's thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* The scheduler's core: values that name other values, here called collections. The inputs of an
- * operator by reference, here called parts, live as long as its result, however the result ends. */
+/* The scheduler's core: collections. An operator "by reference" puts the ids of its inputs into its
+ * result instead of their bytes. Here such a result is called a collection, and such an input a
+ * part. The parts live as long as the collection, however the collection ends. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

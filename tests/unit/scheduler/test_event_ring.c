@@ -1,5 +1,5 @@
 /* The ring that keeps the latest events of the cluster. Events that were overwritten are counted,
- * event ids are parsed strictly, and each change of a worker is one kind of event. */
+ * event ids are parsed strictly, and each change of a worker or store gives the right events. */
 #include "services/scheduler/history/event_ring.h"
 
 #include "base/alloc.h"

@@ -182,7 +182,7 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
         "\"targets\":[\"c\"]}");
     rig_done(r, w, one, "a");
     assert_int_not_equal(rig_attempt(r, w, one, "b"), 0);
-    /* The worker gives b back; b is sent again, after a. */
+    /* The worker gives b back. The scheduler sends b again, now that a is done. */
     rig_tell(r, w, TOLD_GIVEN, one, "b");
     used_up(r, w, one, "b");
     rig_forget_rows(r);
@@ -205,7 +205,7 @@ static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(vo
         "\"args\":[{\"ref\":\"a\"}],\"priority\":-1},\"c\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]},"
         "\"d\":{\"op\":\"f\",\"args\":[{\"ref\":\"c\"}]}},\"targets\":[\"d\"]}");
     rig_done(r, w, one, "a");
-    /* The worker gives b back; b is sent again, after a. */
+    /* The worker gives b back. The scheduler sends b again, now that a is done. */
     rig_tell(r, w, TOLD_GIVEN, one, "b");
     used_up(r, w, one, "b");
     used_up(r, w, one, "c");

@@ -88,7 +88,7 @@ static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     rig_heartbeat(r, a);
-    /* Task t is not sent: until q has stopped, q still has its memory. */
+    /* Task t is not sent: task q of the cancelled job has not stopped and still has its memory. */
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     stopped(r, a, other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);

@@ -507,8 +507,8 @@ static void each_task_of_a_batch_has_its_own_resources(void **state)
     assert_int_equal(seen.amounts[0] + 10 * seen.amounts[1] + 100 * seen.amounts[2], 231);
 }
 
-/* A worker that lacks a small value gets all its bytes, however many blocks of the cache they take.
- */
+/* A worker that lacks a small value gets all its bytes. The scheduler has the bytes in the value's
+ * record, or in one or more blocks of its cache of small values. */
 static void small_values_are_sent_whole(void **state)
 {
     static const uint32_t lengths[] = {1, 16, 17, 28, 29, 100};
@@ -532,7 +532,8 @@ static void small_values_are_sent_whole(void **state)
     }
 }
 
-/* A quarter of the cache of small values is reserved for targets. */
+/* A quarter of the cache of small values is reserved for the values of targets, the tasks whose
+ * results the client wants. */
 static void targets_have_room_in_the_cache_when_others_have_none(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* The scheduler's core: which task crashed a worker, and how tasks in quarantine run again. Most
- * tests are about long-running tasks, because the roles of a training never end and every worker
- * may have some. */
+ * tests are about long-running tasks, such as the roles of a training. Such a task may never end,
+ * and every worker may run several of these tasks. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

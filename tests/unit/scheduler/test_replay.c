@@ -416,8 +416,9 @@ static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t 
     return count;
 }
 
-/* A graph that was not submitted as bytes is journaled in pieces. A restart reads the graph from
- * these pieces. */
+/* The submitter does not pass the graph in the journal's format, so the core encodes the graph. The
+ * journal gets the encoded bytes in pieces. After a restart the core reads the graph from the
+ * pieces. */
 static void a_large_graph_is_journaled_in_pieces(void **state)
 {
     (void)state;

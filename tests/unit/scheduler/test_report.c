@@ -29,7 +29,7 @@ static void explained(struct rig *r, uint64_t job, const char *key, char out[204
     mr_buf_fini(&lines);
 }
 
-/* Returns the span of this attempt, of which there must be only one. */
+/* Returns the span of this attempt. The attempt must have exactly one span. */
 static struct mr_sched_span span_of(struct rig *r, uint64_t job, const char *key, uint32_t attempt)
 {
     const struct mr_sched_span *s = (const void *)r->spans.p, *found = NULL;
@@ -445,8 +445,8 @@ static void a_span_names_the_input_that_came_last(void **state)
     }
 }
 
-/* Clocks of two machines begin at their boots. A worker of the scheduler's machine has its clock.
- */
+/* A worker on the scheduler's machine has the same clock as the scheduler. The clock of another
+ * machine began at the boot of that machine. */
 static void the_clock_of_the_same_machine_needs_no_conversion(void **state)
 {
     (void)state;

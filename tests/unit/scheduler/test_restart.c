@@ -1,6 +1,7 @@
-/* The scheduler's core in a cluster that knows another journal, because Redis came back empty or
- * from an older copy. Two such schedulers may have the same epoch, but they never give the same
- * ids. */
+/* The scheduler's core after Redis has lost the journal or come back with an older copy. Workers
+ * and stores then still know an earlier scheduler. Both schedulers may have the same epoch, but
+ * they never give the same ids. Other tests replace the store and the worker of a machine that
+ * crashed. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

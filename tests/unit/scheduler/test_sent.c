@@ -459,7 +459,8 @@ static void each_value_of_a_batch_has_its_own_bytes(void **state)
                       y[] = "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy";
     rig_done_value(r, a, job, "x", mr_str(x));
     rig_done_value(r, a, job, "y", mr_str(y));
-    /* The next worker gets the row after b's. Collects what that worker is sent. */
+    /* Worker c will get the row after b's in the table of workers. look_at makes `sent` collect
+     * what the scheduler sends to c. */
     look_at(r, (struct rig_worker){.slot = b.slot + 1});
     (void)rig_join(r, &(struct rig_spec){.name = "c", .slots = 4, .ops = "g"});
     assert_int_equal(sent.values_count, 2);

@@ -134,8 +134,8 @@ static void a_store_that_is_heard_does_not_prolong_the_retries(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
 }
 
-/* The store has closed its session before the task fails. Its loss, which comes later, is a second
- * event that prolongs the retries. */
+/* The store closes its session before the task fails. If the store is declared lost later, the loss
+ * is a second event, which prolongs the retries of the task. */
 static void the_loss_of_a_store_prolongs_the_retries(void **state)
 {
     (void)state;

@@ -245,9 +245,9 @@ static void test_even_where_nothing_is_gained(void **state)
     assert_true(is_even(&nothing));
 }
 
-/* Checks a bound of the moved rows, if each part has one copy. A node receives the rows that it
- * lacks. Because parts move whole, the node may receive surplus rows, too: from each other node
- * fewer rows than one part has. */
+/* Checks an upper bound of the moved bytes, 8 for each row. Each part has one copy. A node fetches
+ * the rows that it lacks. Because only whole parts move, the node may fetch surplus rows, too. From
+ * each other node these are fewer rows than the largest part has. */
 static void bound(const struct facts *f, uint32_t nodes)
 {
     struct mr_row_plan p;

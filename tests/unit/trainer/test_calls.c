@@ -14,7 +14,8 @@ static void acked(struct rig *r)
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
 }
 
-/* Ends the session, and lets its jobs end. */
+/* Abandons the session. Then the scheduler refuses the job of the roles, so the session has no job
+ * that runs. */
 static void end(struct rig *r)
 {
     stop_it(r, true);

@@ -1,5 +1,5 @@
-/* The document of a session, field by field: what is read, its bounds, and the parameters that are
- * put in. */
+/* The document of a session, field by field: how fields are read, the bounds of their values, and
+ * the parameters that replace "${name}" in texts. */
 #include "base/limits.h"
 #include "services/trainer/document/document.h"
 

@@ -107,8 +107,8 @@ static void programs_wait_for_each_other(void **state)
         "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]},"
         "\"ps\":{\"count\":1,\"exec\":[\"y\"]}},\"stop\":{\"steps\":5}}",
         in);
-    /* The server executes a program of the user. The core ignores its versions and checkpoints,
-     * because the core cannot restore its parameters. */
+    /* Every role is a program of the user. The core ignores the versions and checkpoints that a
+     * program reports, because the core cannot restore the parameters of a program. */
     const struct mr_training_report p = {
         .version = 9, .checkpoint_version = 9, .checkpoint_object = {1, 9}};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, in[0], p), MR_OK);

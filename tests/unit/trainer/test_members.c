@@ -427,7 +427,8 @@ static void the_phases_of_a_stop_come_one_after_another(void **state)
     assert_true(mr_object_id_is_none(look(r).model_object));
     uint32_t writes = r->seen[MR_TX_WRITE];
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept);
-    /* The record has the model, so a trainer that restarts knows it. */
+    /* The core writes the session's record, now with the model. So a trainer that restarts knows
+     * the model. */
     assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
     assert_true(mr_object_id_eq(look(r).model_object, (mr_object_id){5, 6}));
     for (int role = MR_TRAINING_PS; role <= MR_TRAINING_SCORER; role++) {

@@ -194,7 +194,7 @@ static void a_record_has_all_of_a_session(void **state)
     assert_int_equal(look(&next).restores, 2);
     assert_int_equal(look(&next).counters.steps_lost, 44);
     assert_writes_the_same(r, &next);
-    /* the shards of versions 25 and 30, which were never complete */
+    /* The checkpoints of versions 25 and 30 were never complete. Their stored shards are erased. */
     assert_int_equal(next.erased_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         const struct mr_trainer_effect *x = &next.erased[i];
@@ -374,7 +374,7 @@ static void what_no_release_has_written_is_not_taken(void **state)
         {28, 4},          /* the state of the graph's job */
         {30, 6},          /* the outcome of the graph's job */
         {41, 4}, {43, 6}, /* state and outcome of the feed's job */
-        {46, 4},          /* the state of the first member */
+        {46, 4},          /* the state of the session's first member */
     };
     struct rig *r = *state;
     struct mr_buf item;

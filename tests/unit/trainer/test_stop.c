@@ -129,7 +129,8 @@ static void a_session_that_is_stopped_before_it_ran_has_failed(void **state)
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
-/* One write answers all calls that wait for it, in the order in which they came. */
+/* Three calls of Stop wait for Redis. Forgetting the session answers these calls at once. The call
+ * that forgets the session waits until Redis has acknowledged the deletion. */
 static void calls_that_wait_for_redis_are_answered_when_the_session_is_forgotten(void **state)
 {
     struct rig *r = *state;
@@ -271,7 +272,7 @@ static void a_large_score_is_judged_and_a_small_one_shown(void **state)
     says(look(r).reason, "cross_entropy is 5, above 3.5");
 }
 
-/* Two sessions follow channel "v", and neither is the first session. */
+/* The first session does not follow the channel "v"; the second and the third session do. */
 static void a_channel_that_another_session_follows_is_followed_once(void **state)
 {
     struct rig *r = *state;
@@ -282,7 +283,7 @@ static void a_channel_that_another_session_follows_is_followed_once(void **state
     uint32_t follows = r->seen[MR_TX_FOLLOW];
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
     located(r, "7-0");
-    /* Only the session's own channel is new. */
+    /* The third session adds only its own channel: "v" is followed already. */
     assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1);
     stop_it(r, true);
     /* Only the session's own channel is not followed any more: the other session still follows

@@ -411,7 +411,8 @@ static inline void rig_ref(
     *to = (struct mr_ws_refs){from->runs, to->runs_count, from->index, from->attempt, to->count};
 }
 
-static inline void rig_deliver(struct rig *r) /* delivers the message to the core and clears it */
+/* Delivers the message r->m to the core, and clears the message. */
+static inline void rig_deliver(struct rig *r)
 {
     struct mr_error e = {0};
     int err = mr_ws_down_check(&r->m.down, &e);

@@ -1,10 +1,11 @@
-/* The worker's core: its answers to cancels, steals, leaves and fetches; which answers a new
- * session keeps; and what becomes of tasks that did not run or that no one wants any more. */
+/* The worker's core: how it answers the messages `cancel`, `steal`, `leave` and `fetch`. A new
+ * session with the scheduler gives no answers of the session before. The tests also check what
+ * becomes of tasks that did not run or that no one wants any more. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
 
-static struct heard { /* the answers of all messages, in order */
+static struct heard { /* the worker's answers since the last call of `listen`, in order */
     struct answer {
         char kind; /* type of the answer: 'g' given, 's' started, 'u' unknown, 'l' left */
         uint64_t job;
@@ -263,7 +264,8 @@ static void what_was_cut_off_has_not_used_its_inputs(void **state)
         assert_int_equal(r->drops, how + 1);
         r->now += MR_SECOND;
         rig_turn(r);
-        assert_null(mr_worker_leftover(r->w)); /* the strand keeps no bytes of its inputs */
+        /* the worker has nothing of the job any more, not even the bytes of inputs */
+        assert_null(mr_worker_leftover(r->w));
     }
 }
 

@@ -1,7 +1,7 @@
 /* The worker's core: which tasks an idle slot takes from the strands of other slots, and when the
- * core looks for such tasks. To look means to ask an executor which items of its strand have begun.
- * The core looks with a cut, which takes the items that have not begun off the end of the
- * strand. */
+ * core looks for such tasks. A strand is a list of tasks, its items, that one executor runs back to
+ * back. To look means to cut a strand: the core asks the strand's executor for the last items. The
+ * executor gives back those of them that have not begun. */
 #include "tests/unit/worker/test.h"
 
 static int setup_three(void **state)
@@ -72,7 +72,9 @@ static void an_idle_slot_does_not_ask_all_the_time(void **state)
     cut(r, r->strands[0], 10); /* the executor answers that all items have begun */
     mr_time first = r->now;
     r->now += 10 * MR_US;
-    report_one(r, r->strands[1]); /* the report postpones the next look at this strand by 50 µs */
+    /* The effect LOOK, which asks for a report, comes 50 µs after this report at the earliest. So
+     * the deadline below is not the time of a LOOK. */
+    report_one(r, r->strands[1]);
     rig_turn(r);
     assert_int_equal(r->takes, 1);
     assert_int_equal(mr_worker_deadline(r->w), first + 50 * MR_US);

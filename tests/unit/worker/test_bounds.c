@@ -204,7 +204,7 @@ static void an_outbox_that_runs_over_begins_a_new_session(void **state)
     rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_null(mr_worker_leftover(r->w)); /* the core keeps no texts of errors either */
+    assert_null(mr_worker_leftover(r->w)); /* the texts of errors were freed, too */
 }
 
 /* A session may have 65536 names of operators. */

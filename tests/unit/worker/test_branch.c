@@ -1,5 +1,6 @@
 /* The worker's core: which tasks join a strand because the strand makes their inputs, and which are
- * left for idle slots. A hand-off gives a strand to an idle slot; its cost is the time until the
+ * left for idle slots. A slot is an executor thread, and a strand is a list of tasks that one
+ * executor runs in order. A hand-off gives a strand to an idle slot; its cost is the time until the
  * executor begins. */
 #include "tests/unit/worker/test.h"
 
@@ -122,8 +123,8 @@ static void a_hand_off_is_estimated_before_it_is_measured(void **state)
     }
 }
 
-/* Sends task 0, `others` more tasks from 50 on, and task 100, which needs tasks 0 to `n` - 1. Task
- * 100 names task 1 twice among its inputs. */
+/* Sends tasks 0 to `n` - 1, `others` tasks with indexes from 50, and task 100, which needs tasks 0
+ * to `n` - 1. Task 100 names task 1 twice among its inputs. */
 static void join(struct rig *r, uint32_t n, uint32_t others)
 {
     int inputs[16];
@@ -205,7 +206,7 @@ static void an_idle_slot_gets_one_of_several_inputs(void **state)
 
 #define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
 
-/* An operator that blocks has a strand of its own. */
+/* A task of an operator that may block has a strand of its own. */
 static void a_blocking_task_joins_nothing(void **state)
 {
     struct rig *r = *state;

@@ -192,10 +192,10 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     assert_false(r->stopped[0]);
 }
 
-/* An operator was short so far, and now one of its tasks runs for long. Behind this task, a client
- * submits and cancels one small task after another. Strands from which a cut took all tasks stay in
- * the executor's inbox. The worker must give the executor no more strands than its inbox has room
- * for. */
+/* The tasks of an operator took a short time so far, and now one of them runs for long. Behind this
+ * task, a client submits and cancels one small task after another. Strands from which a cut took
+ * all tasks stay in the executor's inbox. The worker must give the executor no more strands than
+ * its inbox has room for. */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;
@@ -203,7 +203,7 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
     for (uint32_t i = 0; i < 8; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
-    /* These runs tell the core that the operator is short. */
+    /* These runs tell the core that tasks of this operator take a short time. */
     rig_run_all(r);
     uint32_t before = r->starts, done = r->done_count;
     for (uint32_t i = 100; i < 102; i++) {

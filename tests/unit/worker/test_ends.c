@@ -459,7 +459,7 @@ static void a_value_that_came_inline_is_not_fetched(void **state)
     rig_turn(r);
     assert_int_equal(r->fetches, 0);
     assert_int_equal(r->strands[0]->items[0].inputs[0].kind, MR_STRAND_PACK);
-    rig_value(r, RIG_JOB, 21, 1); /* an object of the same value does not replace the small value */
+    rig_value(r, RIG_JOB, 21, 1); /* value 21 is named as an object again; the small value stays */
     rig_value(r, RIG_JOB, 22, 0);
     rig_deliver(r);
     rig_turn(r);

@@ -123,7 +123,8 @@ static void a_draining_worker_says_so_in_each_session(void **state)
     assert_false(r->hung_up);
 }
 
-/* A strand that has not begun waits behind a task that does not stop. */
+/* One slot has two tasks. The first task runs and does not stop when it is cancelled. So the worker
+ * returns the second task, which has not started, to the scheduler. */
 static void what_waits_behind_a_task_that_does_not_stop_is_returned(void **state)
 {
     (void)state;

@@ -80,7 +80,8 @@ static void the_best_of_the_ready_tasks_starts_next(void **state)
             assert_int_equal(r->strands[0]->count, 1);
             assert_int_equal(r->strands[0]->items[0].index, next);
             is_over[next] = true;
-            /* A failed task leaves no value here, so it may be sent again. */
+            /* A failed task leaves no value at the worker, so the task may be sent again for the
+             * next seed. */
             rig_run(r, 0, MR_STRAND_FAILED);
         }
         rig_turn(r);
@@ -325,7 +326,8 @@ static void a_task_of_lower_order_hurries_the_fetch(void **state)
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
 }
 
-/* Two tasks wait for the object. Its fetch keeps the place of the task that goes first. */
+/* Tasks 5, 9 and 2 wait for object 305. Task 5 goes first, so object 305 is fetched before object
+ * 307, for which task 7 waits. */
 static void a_worse_task_does_not_delay_the_fetch(void **state)
 {
     struct rig *r = *state;

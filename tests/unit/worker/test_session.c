@@ -1,6 +1,7 @@
-/* The worker's core and its session with the scheduler: absence, return, revocation, drain,
- * forgotten jobs, heartbeats. Register, the worker's first message on a stream, offers the values
- * and names the tasks that the worker has. Registered is the answer. */
+/* The worker's core and its session with the scheduler: the scheduler goes away and returns, an
+ * incarnation is revoked, a worker drains, a job is forgotten, heartbeats. Register is the worker's
+ * first message on a stream. It lists the worker's tasks, and values that the scheduler may adopt.
+ * Registered is the scheduler's answer. */
 #include "tests/unit/worker/test.h"
 
 static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void **state)
@@ -208,8 +209,8 @@ static void a_last_use_is_one_for_the_scheduler_that_said_so(void **state)
     assert_int_equal(r->drops, 1);
 }
 
-/* Only the scheduler that named a last use may rely on it. The new scheduler may send other tasks
- * that use the value. */
+/* The earlier scheduler said which task uses the value last. The new scheduler may send other tasks
+ * that use the value. So the worker keeps the value until the new scheduler releases it. */
 static void another_scheduler_says_itself_what_is_not_needed_any_more(void **state)
 {
     struct rig *r = *state;
@@ -293,8 +294,9 @@ static void what_the_same_scheduler_let_go_stays_let_go(void **state)
     assert_int_equal(r->drops, 1);
 }
 
-/* Two tasks find that an input is gone, one before Register and one after it. Register named only
- * the second task, so the worker tells the new scheduler only of the second input. */
+/* Each of two tasks finds that its input is gone: the first before the worker sends Register, the
+ * second after it. So Register names only the second task, and the worker tells the new scheduler
+ * only that the input of the second task is gone. */
 static void what_is_missed_after_register_is_told_to_another_scheduler(void **state)
 {
     struct rig *r = *state;

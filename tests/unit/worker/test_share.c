@@ -150,8 +150,8 @@ static void a_task_with_more_inputs_than_that_runs_by_itself(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* A task with many inputs needs more memory for them. The inputs of strands in other slots stay as
- * they are. */
+/* The inputs of a task with very many inputs are written to memory of their own. They do not
+ * overwrite the inputs of tasks in other slots. */
 static void a_task_with_many_inputs_has_room_of_its_own(void **state)
 {
     struct rig *r = *state;

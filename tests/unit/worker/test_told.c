@@ -9,7 +9,7 @@ static void a_strand_says_what_its_tasks_were_sent_with(void **state)
     struct rig *r = *state;
     rig_value(r, RIG_JOB, 19, 0);
     rig_value(r, RIG_JOB, 20, 0);
-    rig_value(r, RIG_JOB, 21, 1); /* node 1: an object of this node's store */
+    rig_value(r, RIG_JOB, 21, 1); /* an object in the store of the worker's own node */
     r->m.inlined[0] = 2;
     rig_task(r, RIG_JOB, 7, 3, OP_SLOW, INPUTS(20, 21, 19));
     *rig_extra(r) = (struct mr_ws_extra){.row = 0,
@@ -58,8 +58,8 @@ static void a_task_without_more_has_no_texts(void **state)
     assert_int_equal(item->uses, 0);
 }
 
-/* The message has no columns of orders, priorities and uses. Then tasks go by their index, have the
- * same priority, and report their values. */
+/* The message has no columns of orders, priorities and uses. So the tasks have the same priority,
+ * the worker runs them in the order of their index, and it reports all values. */
 static void columns_that_are_not_sent_have_their_usual_values(void **state)
 {
     struct rig *r = *state;

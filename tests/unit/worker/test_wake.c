@@ -297,8 +297,8 @@ static void only_the_next_results_count_while_tasks_are_ready(void **state)
     struct rig *r = *state;
     for (uint32_t i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
-    /* The number of uses is sent for tasks 0 and 3 only: other processes may want the values of
-     * 1 and 2. */
+    /* The scheduler sends the number of uses for tasks 0 and 3 only. So the core must assume that
+     * other processes may want the values of tasks 1 and 2. */
     rig_uses(r, 1);
     r->m.uses[0] = 1;
     rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, INPUTS(0, 3, 99));

@@ -255,17 +255,17 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
-/* True: `t` is a target of a job that is DONE, but its value did not fit into the cache while the
- * journal was replayed. Without the worker's copy the value would be computed again when a client
- * asks for it. */
+/* True: `t` is a target of a job that is DONE, but the scheduler has lost the value of `t`. For
+ * example, the cache had no room for the value while the journal was replayed. If the registering
+ * worker still has the value, `t` need not run again when a client asks for the value. */
 static bool is_lost_target(const struct task *t, const struct job *j)
 {
     return t->state == MR_TASK_RELEASED && t->flags & T_TARGET && !t->consumers &&
            !(j->flags & (J_STOPPED | J_FORGETTING));
 }
 
-/* True: the values to which the value of the row refers exist. During recovery this is not known
- * and is assumed: these values do not change until recovery ends, and then they are checked. */
+/* True: the values to which the row's value refers exist. During recovery the scheduler assumes
+ * that they exist, and mr_sched__ref_settle checks them when recovery ends. */
 static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     const struct task *t = &s->tasks[task];
@@ -273,9 +273,10 @@ static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row 
     return s->is_recovering || is_current(t, r->worker, r->attempt);
 }
 
-/* Handles a value that a registering worker still has. The value is adopted if its task is
- * unfinished, has the same value already, or was released by the replay although the value is still
- * needed. Then the worker is told to keep the value; otherwise it releases the value. */
+/* Handles a value that a registering worker still has. The scheduler adopts the value of an
+ * unfinished task, and a value that the task has already. It also adopts a value that the replay of
+ * the journal released although the value is still needed. The worker keeps an adopted value and
+ * releases any other value. */
 static void adopt_row(
     struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
 {
@@ -433,11 +434,11 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
     return v->worker != r->worker || v->attempt != r->attempt;
 }
 
-/* Rows are read in the worker's order: tasks that were consumed in a fused run come before their
- * consumers. The worker stays out of the load index until all rows are read, so that it moves once
- * and is not chosen by a load that the next row changes. For each row the span comes first, while
- * the task still has the times of the attempt; then the value's record, with its worker and store,
- * which mr_sched__task_done reads; then the consequences. */
+/* Reads the rows in the worker's order: a task that was consumed in a fused run (task/fused.c)
+ * comes before its consumers. The worker's bucket in the load index changes only once, after all
+ * rows. For each row, the span is written first, while the task still has the times of the attempt.
+ * Then the value is recorded with its worker and store, because mr_sched__task_done reads them. The
+ * consequences for the task and its dependents come last. */
 void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws_completed *c,
     struct mr_sched_refs_out *adopt)
 {
@@ -446,7 +447,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws
     size_t inline_at = 0;
     uint32_t object_at = 0;
     s->is_adopting = adopt != NULL;
-    s->load.held_out = worker; /* the worker is not in the load index until all rows are read */
+    s->load.held_out = worker; /* the worker keeps its bucket until all rows are read */
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -459,7 +460,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {
-            /* cannot happen: the shell has compared the number of objects with the rows */
+            /* cannot happen: mr_ws_up_check has checked that each such row has an object */
             if (object_at >= c->objects_count) break;
             r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
             r.object_bytes = c->object_bytes[object_at++];

@@ -163,8 +163,10 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     return mr_sched__shared_key_is_waited(s, task);
 }
 
-/* If the worker made a value but does not report it, the value is treated as lost. If the worker
- * has a value that tasks on other workers wait for, the value is fetched. */
+/* Compares the values that the worker made with those that it reports. A value that is missing in
+ * the report is lost, unless the scheduler has the value's bytes or a store was told to hold the
+ * object. If only the worker has a reported value, and tasks elsewhere wait for the value, the
+ * worker is asked to send the value. */
 static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 {
     uint32_t *lost = s->stack + s->stack_count, n = 0, next;

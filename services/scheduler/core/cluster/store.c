@@ -137,7 +137,7 @@ void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
     if (is_new) mr_sched__journal_store(s, n);
-    if (s->fx->store[n].is_dirty) /* the messages waited for a session, which the store has now */
+    if (s->fx->store[n].is_dirty) /* messages to the store have waited until it registers */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sched__store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);

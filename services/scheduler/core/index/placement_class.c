@@ -1,5 +1,5 @@
-/* Placement classes: tasks of one class may run on the same workers. A task with no demands but its
- * operator has the operator's number as its class; resources and named workers make special
+/* Placement classes: tasks of one class may run on the same workers. If a task demands neither
+ * resources nor named workers, its class is the number of its operator. Such demands make special
  * classes. A task that no worker can take now is parked on the list of its class, in the order of
  * the ready queue. */
 #include "services/scheduler/core/index/placement_class.h"

@@ -20,7 +20,7 @@
 
 #define QUANTUM_NS MR_MS
 #define CREDIT_NS (10 * MR_MS)
-#define TASK_NS_MIN 200 /* the least work that a task counts for */
+#define TASK_NS_MIN 200 /* a job is charged at least this much work for each task */
 
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {

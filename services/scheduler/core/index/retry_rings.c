@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 
-/* after this time an attempt that was told to stop no longer counts: by then the attempt has ended,
- * or its worker's process has ended because of it (MR_WORKER_GRACE) */
+/* after this time an attempt that was told to stop no longer counts as stopping: by then the
+ * attempt or its worker's process has ended (MR_WORKER_GRACE) */
 #define STOPPING_MAX (3 * MR_SECOND)
 
 static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)

@@ -78,7 +78,8 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     return true;
 }
 
-/* Checks that the submitting task runs, and that the depth is within GENERATIONS_MAX. */
+/* Checks that the submitting task runs, and that the chain of parent jobs above the new job has at
+ * most GENERATIONS_MAX jobs. */
 static int check_parent(
     const struct mr_sched *s, const struct mr_sched_parent *p, struct mr_error *e)
 {
@@ -217,7 +218,8 @@ void mr_sched__job_reclaim(struct mr_sched *s, uint32_t tasks_max)
         while (j->unreclaimed > end)
             reclaim_task(s, j->base + --j->unreclaimed);
         if (end) break;
-        reclaim_ends(s, job); /* other jobs may have come behind the job in the list */
+        /* reclaim_task may have put other jobs into the list, behind this job */
+        reclaim_ends(s, job);
         if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
 }

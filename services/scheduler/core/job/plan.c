@@ -1,5 +1,5 @@
-/* Makes a job of a graph: task numbers, classes, ranks. Then plans it: decides which tasks have to
- * run, given the values that exist. */
+/* Makes a job of a graph: numbers its tasks, finds their placement classes, and ranks them by
+ * priority. Then plans the job: decides which tasks have to run, given the values that exist. */
 #include "services/scheduler/core/job/plan.h"
 
 #include "base/alloc.h"
@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocates consecutive task numbers for `n` nodes, in whole words of the ready queue, and returns
- * the first; NONE: there is no free range of that length. */
+/* Allocates `n` consecutive task numbers and returns the first. `n` is a multiple of JOB_ALIGN.
+ * NONE: there is no free range of that length. */
 static uint32_t numbers_take(struct task_numbers *numbers, uint32_t n, uint32_t max)
 {
     for (uint32_t i = 0; i < numbers->free_count; i++) {

@@ -142,10 +142,10 @@ static bool has_spare(const struct mr_sched *s, const struct worker *w)
     return ready > w->slots;
 }
 
-/* Asks `victim` to give back tasks that it has not started, those sent last first. Asks only for
- * tasks that `thief` may run and that placement would send to `thief`; any other task would return
- * to `victim` and be asked for again. Tasks that wait for inputs stay where their inputs are
- * computed. */
+/* Asks `victim` to give back tasks that it has not started. Begins with the task that was sent
+ * last. Asks only for tasks that `thief` may run and that placement would send to `thief`; any
+ * other task would return to `victim` and be asked for again. Tasks that wait for inputs stay where
+ * their inputs are computed. */
 static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];

@@ -3,8 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-/* Called when `task` has got a value of `bytes` bytes on `worker`: decides whether the other
- * consumers of its inputs go next. */
+/* Called when `worker` has completed `task` with a result of `bytes` bytes. Decides for each input
+ * of `task` whether the input's other consumers go next. */
 void mr_sched__memory_order_look(
     struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left);

@@ -155,7 +155,7 @@ static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
         uint32_t task = mr_sched__ring_pop(&s->memory_retry.ring, s->config.tasks_max);
-        /* a dropped task enters the ring again when it is ready */
+        /* a task that is not ready leaves the ring, and enters it again when it is ready */
         if (is_retry_ready(s, task)) return task;
     }
     return NONE;
@@ -169,7 +169,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
         s->tasks[s->memory_retry.reserved_task].state != MR_TASK_RUNNING)
         s->memory_retry.reserved_task = NONE;
     if (s->memory_retry.reserved_task != NONE) {
-        /* called again, for workers that have registered meanwhile */
+        /* workers of the node that have registered meanwhile get no more tasks either */
         reserve_node(s, s->memory_retry.reserved_store);
         return;
     }

@@ -48,7 +48,8 @@
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 /* limit of long-running tasks of a worker; the worker checks the same bound */
 #define LONG_MAX 64
-#define LONG_PLAIN 48 /* of these, the limit of tasks without a priority */
+/* a worker that has this many long-running tasks gets no further one without a priority */
+#define LONG_PLAIN 48
 /* limit of workers visited in the order of load, if every worker may run the task */
 #define LOAD_LOOK_MAX 64
 #define INPUTS_MAX 16 /* one placement looks at this many inputs at most */
@@ -67,7 +68,7 @@
 /* Rates. Decision 019 has measured 1.3 to 3.6 bytes/ns between two stores. */
 #define OBJECT_BYTES_PER_NS 2
 #define MESSAGE_BYTES_PER_NS 4
-#define DISK_NS_PER_BYTE 2 /* to spill and to read back */
+#define DISK_NS_PER_BYTE 2 /* assumed time to spill a value and to read it back, in all */
 
 /* The warm worker is the sticky worker while it is idle. It is chosen before the least loaded
  * worker if the values that it keeps have at most this many bytes more. */
@@ -122,11 +123,12 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 }
 
 /* True: the worker's queue has room for the task. While the run time of the task's operator is
- * unknown, the queue takes one such task for each slot. Of other tasks it takes `queues` times the
- * configured amount of work, and at least two for each slot, so that the inputs of the next task
- * arrive in time. A ready task of a job of which nothing runs finds room up to three for each slot,
- * so that such a job seldom waits for room. Tasks that take resources may take twice those of the
- * worker. Long-running tasks have a limit of their own (long_max). */
+ * unknown, the queue takes one such task for each slot. It takes other tasks up to `queues` times
+ * the configured amount of work, and at least two tasks for each slot, so that the inputs of the
+ * next task arrive in time. If no task of a job runs, the queue takes the job's ready tasks up to
+ * three tasks for each slot, so that such a job seldom waits for room. The tasks of a worker may
+ * need up to twice the worker's resources in total. Long-running tasks have a limit of their own
+ * (long_max). */
 static bool queue_has_room(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {

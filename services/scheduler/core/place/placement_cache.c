@@ -21,8 +21,8 @@ static bool has_any(const struct job *j, uint32_t worker)
     return false;
 }
 
-/* True: the task would wait on the worker, while another worker is idle and is in no entry of the
- * job. */
+/* True: the task would wait on the worker, while another worker is idle and none of the job's first
+ * LOOK_MAX cache entries names this idle worker. */
 static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
@@ -32,8 +32,8 @@ static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
     return !has_any(job_of(s, task), least);
 }
 
-/* True: the task may be sent before its inputs exist, because all inputs that it waits for were
- * sent, to whichever worker. The scheduler forwards their values when they arrive. */
+/* True: the task may be sent before its inputs have values, because the tasks that compute the
+ * missing values were sent to workers. The scheduler forwards these values when they arrive. */
 static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -7,13 +7,13 @@
  * A task that ends leaves quarantine. So does a long-running task after its probation of some
  * seconds, because it may never end, and no worker may ever be free for it. If such a task is
  * quarantined again, its probation is eight times as long, and then 64 times. So a task that
- * crashes late is blamed, too, and a task that merely ran beside it is not. Roles of training
- * sessions are exempt from the longer times: they ask for the most retries, and their session
- * counts its losses.
+ * crashes late is blamed, too, and a task that merely ran beside it is not. The longer times do not
+ * hold for tasks with the most retries that are allowed. The roles of training sessions are such
+ * tasks: the trainer itself counts how often a role is lost.
  *
- * A quarantined task runs alone, that is, beside long-running tasks only, if it is not
- * long-running, or if one more crash would make it fail. One worker at a time is kept free for such
- * tasks, so that the others go on. */
+ * Some quarantined tasks run alone: tasks that are not long-running, and tasks that one more crash
+ * would make fail. Alone means that all other tasks that run on the worker are long-running. Only
+ * one worker at a time is kept free for such a task, so the other workers go on. */
 #include "services/scheduler/core/place/quarantine.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -62,8 +62,9 @@ static bool is_empty(const struct mr_sched *s, uint32_t worker)
     return true;
 }
 
-/* Returns an empty worker that may run tasks of the class; else the least loaded such worker, which
- * can be kept free until it is empty; else NONE. */
+/* Returns an empty worker that may run tasks of the class. If no such worker is empty, returns the
+ * least loaded one, which the caller can reserve until it is empty. NONE: there is no such worker.
+ */
 static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
 {
     uint32_t least = NONE;
@@ -182,9 +183,10 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_ws_refs *
 }
 
 /* True: the task may have run when the worker crashed. If `ran` is not NULL, it lists the tasks
- * that ran. Else a task with all inputs counts if the worker reported it as running, if it was on a
- * worker that crashed before, or if it is quarantined. Of all other tasks the first *guesses to be
- * asked about count; each decrements *guesses. */
+ * that ran. Otherwise only a task with all inputs may have run. The answer is true if the worker
+ * reported the task as running, if the task was on a worker that crashed before, or if the task is
+ * quarantined. For other tasks with all inputs the answer is true as long as *guesses is not 0, and
+ * each of these decrements *guesses. */
 static bool may_have_run(
     struct mr_sched *s, uint32_t task, const struct mr_ws_refs *ran, uint32_t *guesses)
 {

@@ -132,7 +132,8 @@ void mr_sched_rows_grow(struct mr_sched_rows *r)
     r->room = room;
 }
 
-/* Makes `c` a written column, and gives all rows so far the usual value in this column. */
+/* Adds column `c` to the message. Until now the message had no such column, which means that every
+ * row has the column's usual value. So all rows so far get this value. */
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 {
     uint32_t usual = mr_sched_usual(r, c);

@@ -1,7 +1,7 @@
-/* The columns of one SchedulerMessage to one worker. A worker has a batch only while there is
- * something to send to it; then the batch returns to a pool. So a turn (one pass of the shell's
- * loop) writes into memory that the last turn has used and that the CPU still caches, however many
- * workers there are. */
+/* A batch: the columns of one SchedulerMessage to one worker. A worker has a batch only while there
+ * is something to send to it. After the sending the batch returns to a pool. So each turn (one pass
+ * of the shell's loop) writes into memory that the last turn has used and that the CPU still
+ * caches, however many workers there are. */
 #pragma once
 
 #include "base/buf.h"
@@ -80,9 +80,10 @@ struct mr_sched_amount {
     uint64_t micro;
 };
 
-/* The receiver applies the sections in the order of session.proto. Sections that few batches have
- * stand last; a function that writes one of them sets has_more. Without has_more a reader skips
- * these sections and their cache lines. */
+/* The members that hold columns of the message are its sections. The worker applies them in the
+ * order that session.proto states for SchedulerMessage. The sections that few batches have stand
+ * after `next`. A function that writes one of these rare sections sets has_more. Without has_more a
+ * reader skips the rare sections and their cache lines. */
 struct mr_sched_batch {
     bool has_more;
     bool drain;

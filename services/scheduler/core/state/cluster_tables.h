@@ -167,7 +167,8 @@ struct pending { /* an announcement that waits until Redis has acknowledged its 
     uint64_t bytes;       /* all bytes written to the journal up to this record */
 };
 
-struct shape { /* a table of cached workers, which the jobs of one template share */
+/* A table that the jobs of one template share: the worker to which each task was first sent. */
+struct shape {
     uint64_t template, used;
     uint32_t size, users; /* `users`: jobs */
     struct cached_placement *at;

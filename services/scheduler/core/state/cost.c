@@ -12,9 +12,10 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* `bytes` not 0: adds this estimated size of the result that `task` is computing to the store's
- * sum. `bytes` 0: subtracts the mean size of the results in the sum, because the estimate that was
- * added may have changed since. So the sum is 0 when no task is left. */
+/* A store's sum adds up the estimated sizes of the large results that running tasks will make.
+ * `bytes` not 0: adds the estimate for the result of `task`. `bytes` 0: takes `task` out of the
+ * sum. The estimate of a single task is not kept, so the mean of the estimates in the sum is
+ * subtracted. Thus the sum is 0 when no task is left. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

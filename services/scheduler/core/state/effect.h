@@ -100,13 +100,13 @@ struct mr_sched_span {
 
 struct mr_sched_effects {
     struct mr_buf journal; /* records */
-    struct mr_buf notes;   /* struct mr_sched_note each */
+    struct mr_buf notes;   /* elements: struct mr_sched_note */
     struct mr_buf ready;   /* u32 indexes of targets */
     struct mr_buf text;
-    struct mr_buf spans;            /* struct mr_sched_span */
-    struct mr_buf dirty_workers;    /* u32 slots whose batch became dirty */
-    struct mr_buf dirty_stores;     /* u32 store numbers */
-    struct mr_sched_batch **worker; /* by slot; NULL: nothing to send */
+    struct mr_buf spans;            /* elements: struct mr_sched_span */
+    struct mr_buf dirty_workers;    /* u32 numbers of workers with a new batch */
+    struct mr_buf dirty_stores;     /* u32 numbers of stores with a new batch */
+    struct mr_sched_batch **worker; /* by worker number; NULL: nothing to send */
     /* free batches; the batch freed last comes first, since the CPU still caches it */
     struct mr_sched_batch *pool;
     uint32_t batch_serial;
@@ -118,7 +118,8 @@ void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, ui
 void mr_sched_effects_fini(struct mr_sched_effects *fx);
 /* Clears all effects except the batches. */
 void mr_sched_effects_clear(struct mr_sched_effects *fx);
-/* Returns a batch to the pool; accepts NULL. The shell may take a batch out first, leaving NULL in
- * `worker`, and encode it while the worker's next batch grows. */
+/* Clears the batch *b, puts it into the pool of free batches, and sets *b to NULL. *b may be NULL.
+ * The shell may set an element of `worker` to NULL and encode that batch while the worker's next
+ * batch grows. Afterwards it passes the encoded batch to this function. */
 void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **b);
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b);

@@ -54,7 +54,7 @@ struct mr_sched_objects {
 enum mr_sched_event_type {
     MR_SCHED_TICK,
     MR_SCHED_SUBMIT,          /* uses `submit` */
-    MR_SCHED_CANCEL,          /* job, ticket, text: the reason */
+    MR_SCHED_CANCEL,          /* job, ticket, text (the reason) */
     MR_SCHED_RETRY,           /* job, ticket */
     MR_SCHED_FORGET,          /* job, ticket */
     MR_SCHED_WANT,            /* job, index: a client wants the value of this node */

@@ -1,4 +1,4 @@
-/* The cache of small values. Up to 16 bytes of a value are in its record. Longer values are in a
+/* The cache of small values. A value of at most 16 bytes is in its record. A longer value is in a
  * chain of blocks of the arena. A value for which there is no room stays at its worker only
  * (V_AWAY). */
 #include "services/scheduler/core/state/inline_bytes.h"
@@ -27,8 +27,8 @@ void mr_sched__value_uncache(struct block_cache *c, const struct value *v)
     }
 }
 
-/* Stores the bytes of a small value, if there is room. Targets may use the whole cache, other
- * values three quarters of it. */
+/* Stores the bytes of a small value, if there is room. The value of a target (a key whose value the
+ * client wants) may use the whole cache. Other values may use three quarters of it. */
 void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
 {
     v->bytes = bytes.n;

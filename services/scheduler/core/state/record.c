@@ -1,28 +1,30 @@
 /* Writes the payloads of journal records; job/replay.c reads them. Fields are little-endian,
  * without gaps. A text is a u32 length and its bytes. An object is its id, u64 maker and u64
  * number. A failure is i32 code, u32 attempts, and five texts: operator, message, arguments,
- * worker, output. The layouts:
+ * worker, output. Sizes are in bytes. The layouts:
  *
  *   EPOCH        u64 incarnation of a scheduler, u32 epoch
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
- *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 hash of the
- *                body, u32 n, n x (u32 index, object, u64 bytes, u64 store)
+ *   ACCEPTED     u64 job, u64 size of the graph, u64 created, u64 parent, hash of the body (two
+ *                u64), u32 n, n x (u32 index, object, u64 size, u64 store)
  *   VALUES       u64 job, then rows: u32 index, u32 attempt (its highest bit: the value contains
- *                the ids of those inputs that are objects), u32 inline bytes, then these bytes,
- *                or, if there are 0, object, u64 bytes, u64 store
+ *                the ids of those inputs that are objects), u32 size. If this size is not 0, the
+ *                bytes of the value follow. If it is 0: object, u64 size, u64 store
  *   ERRED        u64 job, u32 index, failure
- *   LOOP         u64 job, u32 loop, u32 number of rounds after which the loop went on, u32 the
- *                last round or 2^32-1: not known
+ *   LOOP         u64 job, u32 loop, u32 number of rounds that are known not to be the last, u32
+ *                the last round (2^32-1: it is not known)
  *   JOB_STATE    u64 job, u32 state (its highest bit: the job was retried), u64 started, u64
  *                finished, u32 number of tasks that failed because a task that they need failed,
- *                u32 1 if a failure follows, as u32 index and failure; u64 slot-time and u64 run
- *                time, both in microseconds
+ *                u32 1 if a failure follows, as u32 index and failure; u64 time of all connected
+ *                slots together while the job ran, and u64 time that the job ran, both in
+ *                microseconds
  *   FORGOTTEN    u64 job, u64 time
  *   WORKER       u64 incarnation, text name
  *   WORKER_LOST  u64 incarnation
  *   STORE        u64 incarnation, text node
  *
- * Times are nanoseconds since 1970. A store is its incarnation; 0: unknown. */
+ * All other times are nanoseconds since 1970. A store is given by its incarnation, the number of
+ * its process; 0: unknown. */
 #include "services/scheduler/core/state/record.h"
 
 #include "services/scheduler/core/state/inline_bytes.h"
@@ -30,7 +32,7 @@
 
 #include <string.h>
 
-/* limit of a failed task's output that the journal gets: the last bytes */
+/* the journal gets at most this many bytes of a failed task's output: the last ones */
 #define LOG_KEPT ((size_t)16384)
 
 static void put_u32(struct mr_buf *b, uint32_t v)

@@ -13,7 +13,8 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task);
 int64_t mr_sched__clock_offset(const struct mr_sched *s, uint32_t worker);
 /* Returns the integral of connected slots over time, in slots x microseconds. */
 uint64_t mr_sched__slots_us(const struct mr_sched *s);
-/* Moves the worker to `state` (W_CONNECTED …) and counts its slots. */
+/* Sets the state of the worker (W_CONNECTED …). If the worker begins or ceases to be connected, its
+ * slots are added to the connected slots or subtracted from them. */
 void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state);
 /* Begins to count the slots that the cluster has while the job runs. */
 void mr_sched__slots_begin(struct mr_sched *s, struct job *j);

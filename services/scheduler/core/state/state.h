@@ -6,7 +6,7 @@
 #include "services/scheduler/core/state/cluster_tables.h"
 #include "services/scheduler/core/state/effect.h"
 
-struct task_numbers { /* job/plan.c: allocates task numbers, in whole words of the ready queue */
+struct task_numbers { /* job/plan.c: allocates task numbers, in multiples of JOB_ALIGN */
     uint32_t top;     /* numbers from here on were never used */
     struct extent *free;
     uint32_t free_count;
@@ -55,7 +55,7 @@ struct worker_list { /* index/worker_index.c */
     struct worker_facts *facts;
     uint64_t *op_bits; /* a bit for each worker and op: the worker offers it */
     uint32_t op_words, top, live, number;
-    uint32_t free_at; /* no slot before this one is free */
+    uint32_t free_at; /* all rows of `workers` before this one are in use */
     /* workers that registered or that the journal names; on the heap */
     struct mr_index by_name, by_incarnation;
 };
@@ -64,7 +64,7 @@ struct load_index { /* index/load_index.c: buckets of those workers that may be 
     uint32_t head[LOAD_BUCKETS], tail[LOAD_BUCKETS];
     uint64_t bits[LOAD_BUCKETS / 64];
     uint32_t workers, slots; /* sums over the workers in the buckets */
-    /* the worker whose completions are being read; it gets its bucket when all of them are read */
+    /* the worker whose completions are being read; its bucket changes when all are read */
     uint32_t held_out;
 };
 
@@ -106,7 +106,7 @@ struct memory_retry {      /* place/memory_retry.c */
     struct task_ring ring; /* tasks whose last attempt had too little memory */
     /* the store of the node that is kept free for one of these tasks; 0: none */
     uint32_t reserved_store;
-    /* the task that the node is kept free for, as soon as it was sent; or NONE */
+    /* the task that was sent to the node that is kept free for this task; NONE: there is none */
     uint32_t reserved_task;
     bool is_disturbed; /* another task has started on the node that is kept free */
     /* Time of the latest loss of a worker that is only known from the journal, so that its node is

@@ -55,8 +55,10 @@ enum task_flag {
 /* The inputs that a task refers to. Each such input counts the task as a consumer. */
 enum ref {
     REF_NONE,
-    REF_VALUES, /* the inputs with a value: the task's own value was replayed and refers to them */
-    REF_ALL,    /* all inputs: the task is unfinished, or its value refers to them */
+    /* the inputs that have a value: the task's own value was read from the journal at a restart and
+     * refers to the values of these inputs */
+    REF_VALUES,
+    REF_ALL, /* all inputs: the task is unfinished, or its value refers to the inputs' values */
 };
 
 /* Tells whether a worker may consume a task's value without reporting it. The worker then runs the
@@ -64,7 +66,8 @@ enum ref {
 enum fused_use {
     /* the worker reports the value and keeps it until the scheduler releases the value */
     FUSED_REPORTED,
-    /* the task was sent with the number of its uses, and has got no further use since */
+    /* the task was sent with the number of tasks that use its value, and no further use of the
+     * value was added since */
     FUSED_COUNTED,
     /* the task and all tasks that use its value have run in one fused run; the completion of the
      * last of these tasks releases the value */
@@ -91,8 +94,10 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     /* if SENT, the task's worker. Else NONE, or a hint for placement: a worker to which one of the
      * task's inputs was sent */
     uint32_t worker;
-    uint32_t attempt;    /* number of the last attempt: how often the task was sent to a worker */
-    uint32_t prev, next; /* in the list of the worker if SENT, of the class if PARKED */
+    uint32_t attempt; /* number of the last attempt: how often the task was sent to a worker */
+    /* Neighbours in a list. If SENT: the list of the worker's tasks. If PARKED: the list of parked
+     * tasks of the task's class (struct class). */
+    uint32_t prev, next;
     union {
         uint32_t estimate; /* ns that the task adds to the worker's queue */
         /* if ERRED: the task whose failure made this task fail; usually the task itself */
@@ -115,7 +120,7 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint8_t is_marked : 1; /* mark of a walk over the graph */
     uint8_t is_exit : 1;   /* the task takes the result of a loop: task/loop.h */
     uint8_t is_until : 1;  /* the task's value decides whether a loop ends */
-    uint8_t fused_use : 2; /* enum fused_use, while the task is sent */
+    uint8_t fused_use : 2; /* enum fused_use; used while the flag T_SENT is set */
     uint8_t is_coming : 1; /* the task is counted in `coming` of its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "memory of a task");
@@ -174,10 +179,10 @@ enum job_flag {
     J_FORGETTING = 1 << 4,
     J_RANKED = 1 << 5, /* the tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7,     /* the counts have changed and are to be announced */
+    J_DIRTY = 1 << 7,     /* `counts` (tasks by state) has changed: to be announced */
     J_REFERS = 1 << 8,    /* one of the job's values refers to other values */
     J_RETRIED = 1 << 9,   /* a client has retried the job */
-    J_UNFUSED = 1 << 10,  /* the client wants every task reported: no fused runs */
+    J_UNFUSED = 1 << 10,  /* the client wants every task reported, so none is fused */
     J_UNWANTED = 1 << 11, /* the job is to be forgotten as soon as no other job uses its keys */
     J_MARKED = 1 << 12,   /* mark of a walk over jobs */
 };

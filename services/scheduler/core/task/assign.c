@@ -145,7 +145,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     t->worker = worker;
     t->flags |= T_SENT;
     if (s->ops[op].long_running)
-        /* the operator was not known when the task was planned: no worker had offered it */
+        /* the flag is missing if no worker had offered the operator when the task was planned */
         t->flags |= T_LONG;
     t->prev = w->sent_tail;
     t->next = NONE;
@@ -175,8 +175,9 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     w->is_closed = mr_sched__is_probation_alone(t);
 }
 
-/* Called when the task was sent. A dependent whose inputs all exist or were sent may now be sent,
- * too. The worker is recorded as a hint for the dependent's placement. */
+/* Called when the task was sent. A dependent may now be sent, too, if each of its inputs exists or
+ * the task that makes the input was sent. The worker is recorded as a hint for the dependent's
+ * placement. */
 static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct job *j = job_of(s, task);

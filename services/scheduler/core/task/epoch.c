@@ -8,7 +8,8 @@
 
 #include "services/scheduler/core/task/journal.h"
 
-#define EPOCH_MAX (UINT32_MAX / 2) /* a report of a higher epoch is ignored */
+/* If a worker or store reports this epoch or a higher one, the scheduler ignores the epoch. */
+#define EPOCH_MAX (UINT32_MAX / 2)
 
 uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number)
 {

@@ -1,5 +1,6 @@
-/* Recognises ids that a scheduler gave while it wrote a journal that Redis has lost since. Keeps
- * this scheduler's epoch higher than any epoch that workers and stores report. For the core's own
+/* Recognises ids of a lost journal: a scheduler made these ids of jobs and workers, and Redis has
+ * lost the journal of that scheduler. Each start of a scheduler has an epoch, a number that grows.
+ * This module keeps the epoch above all epochs that workers and stores report. For the core's own
  * files only. */
 #pragma once
 
@@ -7,7 +8,8 @@
 
 /* Makes the id of a job or a worker from its number. */
 uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number);
-/* Records the incarnation of a scheduler that wrote the journal, as the journal says. */
+/* Called when a replayed record names a scheduler that wrote the journal. `incarnation`: the random
+ * number of that scheduler's start. */
 void mr_sched__epoch_replay(struct mr_sched *s, uint64_t incarnation);
 /* Writes this scheduler's epoch to the journal. Called when the whole journal was read. */
 void mr_sched__epoch_begin(struct mr_sched *s);

@@ -82,7 +82,8 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
     mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
     if (!bytes.n && !sub->piece_bytes) {
         int err = mr_graph_to_bytes(j->graph, &made, NULL);
-        mr_assert(!err); /* mr_graph_to_bytes cannot fail: the limits of a body bound the graph */
+        /* cannot fail: the limits of a submitted job keep its graph smaller than the buffer */
+        mr_assert(!err);
         bytes = mr_buf_str(&made);
     }
     uint64_t total = bytes.n + sub->piece_bytes;

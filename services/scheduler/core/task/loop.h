@@ -15,25 +15,27 @@ void mr_sched__loop_new(struct mr_sched *s, uint32_t job);
 bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* True: the edge from this input to the exit counts. */
 bool mr_sched__loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* Asked only while the exit holds references. True: the exit holds one to this input. */
+/* True: if the exit holds references to inputs, it holds one to this input. */
 bool mr_sched__loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* True: the loop of this `until` keeps the value that decided it. */
+/* True: the value of this `until` ended its loop, and the loop keeps this value. */
 bool mr_sched__loop_holds(const struct mr_sched *s, uint32_t until);
 /* True: the task may be sent before its inputs exist. False: the task has side effects, and its
  * round may turn out not to run. */
 bool mr_sched__loop_may_go_ahead(const struct mr_sched *s, uint32_t task);
 /* True: the task is in a round that does not run. */
 bool mr_sched__loop_is_skipped(const struct mr_sched *s, uint32_t task);
-/* mr_sched__exit_inputs returns the inputs that an exit takes, mr_sched__args the arguments of a
- * task. Both are lent until the next call. */
+/* Returns the inputs that an exit takes, lent by the graph of its job. */
 const uint32_t *mr_sched__exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
+/* Returns the arguments of a task, lent until the next call of mr_sched__args or
+ * mr_sched__value_bytes. */
 struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task);
 /* Checks a value of `until`. Returns words for its kind ("a text") if the value is neither a
  * boolean nor a number; NULL: the value is right. */
 const char *mr_sched__loop_complaint(struct mr_str bytes);
-/* Called when `until` is done, before the other consequences. Ends the loop if the value says so.
- * True: the round of `until` is the present one, and the value does not end the loop. The caller
- * passes this result as `is_on` to mr_sched__loop_go_on, after the other consequences. */
+/* mr_sched__task_done calls mr_sched__loop_found when `until` is done, before the dependents of
+ * `until` learn of its value. The function ends the loop if the value says so. True: the loop is in
+ * the round of `until`, and the value does not end the loop. As its last step mr_sched__task_done
+ * passes this result, as `is_on`, to mr_sched__loop_go_on. */
 bool mr_sched__loop_found(struct mr_sched *s, uint32_t until);
 void mr_sched__loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
 /* Called when the job was planned: existing values may decide its loops. */

@@ -2,10 +2,12 @@
  * planned until it is done. An operator "by reference" puts the ids of its inputs into its result
  * instead of their bytes; then its task keeps the references as long as its own value exists. After
  * a replay of the journal, such a value refers to those inputs that are objects; it contains the
- * bytes of the others. The same holds for a task whose operator passes an argument on, such as the
- * exit of a loop, if that argument refers to other values. A value without references is released,
- * and its task drops its own references: tasks that this walk has still to visit are pushed on the
- * stack of the state (s->stack). */
+ * bytes of the others. The operator of a loop's exit, for example, passes an
+ * argument on. If that argument refers to other values, the task is treated in the same way.
+ *
+ * A value whose last reference is dropped is released, unless it is a target. Then the task of the
+ * value drops the references that it holds, and so on. Tasks that still have to drop references
+ * are on s->stack. */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"
@@ -173,8 +175,8 @@ void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* True: the value of `by` was replayed from the journal and refers to the value of `task`, as soon
- * as `task` has one. */
+/* True: the value of `by` was replayed from the journal, and `by` holds a reference to its input
+ * `task` whenever `task` has a value. */
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (s->tasks[by].refs != REF_VALUES) return false;

@@ -9,8 +9,9 @@ bool mr_sched__is_referring(const struct mr_sched *s, uint32_t task);
 bool mr_sched__may_name(const struct mr_sched *s, uint32_t by, uint32_t task);
 /* Counts the references to the task from scratch. */
 uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task);
-/* Makes the task drop its references. `by_worker`: the worker that completed the task and has
- * dropped the inputs whose last use this was; or NONE. */
+/* Makes the task drop the references that it holds to its inputs. `by_worker`: the worker that
+ * completed the task and has dropped those inputs whose last user was the task. NONE: no worker has
+ * dropped inputs. */
 void mr_sched__unref(struct mr_sched *s, uint32_t task, uint32_t by_worker);
 /* Drops one reference to the task. */
 void mr_sched__unref_one(struct mr_sched *s, uint32_t task);

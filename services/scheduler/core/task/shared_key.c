@@ -298,8 +298,9 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
 }
 
 /* Links `task` to `source`, if the task's value was replayed from the journal and is the same
- * object as the source's value. Then the hold for the source keeps the object for both tasks. True:
- * `task` is an alias whose value was replayed, so the caller need not link it. */
+ * object as the source's value. Then the hold for the source keeps the object for both tasks.
+ * Returns true for each alias whose value was replayed, linked or not: the caller need not link it.
+ */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct task *t = &s->tasks[task];
@@ -342,8 +343,8 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         }
         const struct mr_graph *other = job_of(s, source)->graph;
         if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
-            /* The job was accepted when the key was free, and the key's first job was retried
-             * later. */
+            /* A restart reads the journal. When job `j` was accepted, the key was free, because the
+             * task of an older job had failed or was cancelled. The older job was retried later. */
             if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
         }
@@ -366,8 +367,9 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
     return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
 }
 
-/* Makes an alias that lost its value wait for its source. A source that was released is pushed, so
- * that its value is computed again. An alias without a source fails. */
+/* Makes an alias that lost its value wait for its source. If the value of the source was released,
+ * pushes the source on s->stack, so that the value is computed again. An alias without a source
+ * fails. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -402,7 +404,8 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[task];
         take_name(s, task);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
-        if (t->flags & T_FIXED) { /* the node is an alias whose value was replayed */
+        /* a restart of the scheduler has left the alias in the state DONE without a value */
+        if (t->flags & T_FIXED) {
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
         }
@@ -519,10 +522,10 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     return true;
 }
 
-/* Forgets the job and all jobs that share keys with it. After a retry, jobs may share keys with
- * each other in a cycle. They are forgotten together, as soon as a client has asked to forget each
- * of them. False: one of the jobs has to stay, because no client has asked to forget it, so all
- * stay. */
+/* Forgets the job and all jobs that share its keys, also through other jobs. After a retry, jobs
+ * may share keys with each other in a cycle. They are forgotten together, as soon as a client has
+ * asked to forget each of them. False: one of the jobs has to stay, because no client has asked to
+ * forget it, so all stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

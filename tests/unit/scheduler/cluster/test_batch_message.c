@@ -1,5 +1,5 @@
-/* The scheduler's core: tests of the message that a batch becomes on the session of a worker. Each
- * test encodes the batch and decodes it again, as on the wire. */
+/* The scheduler's core: a batch, which is all that the core wants to tell one worker, becomes a
+ * message to this worker. Each test encodes the messages and decodes them again, as on the wire. */
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/limits.h"

@@ -1,5 +1,5 @@
-/* The scheduler's core: what workers report of attempts that have ended or run, of their clocks,
- * and of themselves. */
+/* The scheduler's core: the reports of workers. A worker reports which attempts have ended, which
+ * attempts run, the time of its clock, and that it leaves. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -322,8 +322,9 @@ static void the_estimate_of_an_op_follows_its_run_times_by_an_eighth(void **stat
     assert_in_range(op_of(r, "f").estimate_ns, 1, 8);
 }
 
-/* An operator's queue time is the sum of the times from ready to start. If a worker's clock runs
- * ahead, a start may seem to be before ready: the time is then 0. */
+/* An operator's queue time is a sum over its tasks: the time from when a task is ready until the
+ * task starts. The core computes the start from the worker's clock. If this start is before the
+ * task is ready, the task adds 0. */
 static void the_wait_of_a_task_is_added_to_its_op(void **state)
 {
     (void)state;

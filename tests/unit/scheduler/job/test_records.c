@@ -1,5 +1,6 @@
-/* The scheduler's core: what a restart reads from records of the journal that are missing, stand
- * twice or are too long, and how the values of one turn are written. */
+/* The scheduler's core: which records it writes to the journal, and what it reads from the journal
+ * at a restart. In some tests, records are missing or repeated, have texts that are too long, or
+ * name what does not exist. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -266,7 +267,8 @@ static void many_values_of_one_turn_are_written_in_several_records(void **state)
     }
 }
 
-/* The bytes of a target are in the journal even if the cache has no room for them. */
+/* The bytes of a job's target are in the journal, even if the scheduler's cache of small values has
+ * no room for them. */
 static void a_target_without_room_in_the_cache_is_in_the_journal(void **state)
 {
     (void)state;
@@ -417,7 +419,7 @@ static void every_store_of_a_snapshot_is_waited_for(void **state)
     rig_compact(r);
     rig_crash(r);
     assert_int_equal(mr_sched_stores_count(r->s), 3);
-    /* The workers are lost by now, while the core still waits for the stores. */
+    /* The workers' leases end, so the workers are lost. The core still waits for the stores. */
     rig_pass(r, r->c.lease + MR_SECOND);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(rig_value(r, job[i], "x", NULL).kind, MR_SCHED_VALUE_OBJECT);

@@ -98,9 +98,10 @@ static void a_task_goes_where_it_can_start_first(void **state)
     }
 }
 
-/* The core scores the first four workers that have inputs, whatever number of inputs each of them
- * has. The worker of the large input is found behind one worker with small inputs, or behind three.
- * The inputs are of long-running tasks, so that no task is sent before they are done. */
+/* To place task t, the core scores the first four workers that have inputs of t, however many
+ * inputs each of them has. The worker of the large input is found behind one worker with small
+ * inputs, or behind three. The tasks p0 to p4, which make the inputs, are long-running, so that t
+ * is not sent before they are done. */
 static void the_worker_of_a_large_input_is_found_behind_others(void **state)
 {
     (void)state;
@@ -222,7 +223,8 @@ static void short_lone_tasks_stay_at_one_worker(void **state)
     }
 }
 
-/* The values of short lone tasks stay at their worker and would attract later tasks. */
+/* Short tasks that come one at a time go to the worker of the last one, for its warm caches. They
+ * leave this worker if it keeps over 1 MiB of values more than the other: values attract tasks. */
 static void short_lone_tasks_leave_a_worker_that_keeps_a_mebibyte_more(void **state)
 {
     (void)state;

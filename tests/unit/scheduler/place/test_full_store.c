@@ -117,7 +117,8 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
         rig_done(r, w, job, keys[i]);
     }
     rig_done(r, w, more, "r2");
-    /* One root may always run at a worker. */
+    /* The worker is idle, and no large result is being made for the store. So one root may run
+     * although the store is nearly full. */
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 1);
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
 }

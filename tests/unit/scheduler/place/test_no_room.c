@@ -332,8 +332,9 @@ static void what_did_not_stop_long_ago_does_not_count(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* Task w1 waits at worker a for its input, which worker c makes again. If w1 starts while t runs
- * alone, the failure of t proves nothing. */
+/* Task t finds no room in its last attempt, in which t should run alone on its node. Task w1 waits
+ * there for its input, which worker c computes again. If w1 starts during that attempt of t, t was
+ * not alone and does not fail yet. */
 static void an_attempt_beside_which_another_task_started_is_no_verdict(void **state)
 {
     (void)state;
@@ -380,8 +381,8 @@ static void both_rows_of_what_is_given_back_count(void **state)
 
 /* ---- other processes of the node ------------------------------------------------------------- */
 
-/* Before its last attempt, a task waits until the core has heard of each worker of the node within
- * half a lease. */
+/* The core sends a task's last attempt only if it got a message from each worker of the node in the
+ * last half of a lease. */
 static void a_worker_that_was_not_heard_for_half_a_lease_may_have_memory(void **state)
 {
     (void)state;

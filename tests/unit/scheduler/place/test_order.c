@@ -68,8 +68,8 @@ static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **
                 known(r, w[k], k ? "g" : "f", load);
                 assert_int_equal(sent(r, w[k], submit_many(r, k ? "g" : "f", 1, "")), 1);
             }
-            /* The idle worker gets a task too, so that it is not chosen for having had no work for
-             * longest. */
+            /* The idle worker gets a task last and ends it. So it is chosen for its load, not as
+             * the worker that got work longest ago. */
             if (!loads[i][0]) known(r, w[swap], swap ? "g" : "f", MR_MS);
             uint64_t job = submit_many(r, "long", 1, "");
             if (!sent(r, w[swap], job)) fail_msg("case %u, %d", (unsigned)i, swap);

@@ -79,7 +79,7 @@ static void a_value_is_used_up_first_if_it_is_large_and_its_parts_are_small(void
         bool is_first;
     } cases[] = {
         {{4 * MIB, MIB, MIB / 4, NULL}, true},
-        /* the store keeps 1.25 MiB, which is an eighth of its memory, or a little more than an
+        /* x0 and c00 take 1.25 MiB of the store: an eighth of its memory, or a little more than an
          * eighth */
         {{10 * MIB, MIB, MIB / 4, NULL}, false},
         {{10 * MIB - 8, MIB, MIB / 4, NULL}, true},
