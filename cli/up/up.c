@@ -228,7 +228,7 @@ static int run(struct mr_up *u, struct mr_error *e)
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
         (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
-    /* No other gateway will be started after this one. */
+    /* The gateway has its own copy of this socket, and will not be started again. */
     if (u->listen_fd) (void)close(u->listen_fd);
     u->listen_fd = 0;
     mr_supervisor_stop(u->supervisor);

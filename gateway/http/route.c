@@ -100,8 +100,8 @@ static bool fits(const struct mr_route *r, struct mr_str path, struct take *t)
     for (unsigned i = 0; i < r->segments_count; i++) {
         const struct mr_route_segment *s = &r->segments[i];
         if (s->rest) {
-            /* A route without text for this field wins only if no other route fits, or if literals
-             * follow the field. */
+            /* If the path has no text left for `{field=**}`, the route wins only if no other route
+             * fits, or if literals follow the field. */
             t->score -= rest.n || has_tail ? 1 : 2000;
             if (rest.n) take_field(t, s->text, rest);
             return true;

@@ -144,8 +144,9 @@ struct mr_request {
 /* In check.c: makes all checks that need no body. An error is left in r->error. */
 void mr_request_check(struct mr_request *r, const char *method);
 uint64_t mr_request_body_bytes_max(const struct mr_route *route);
-/* Starts the exchange with the part of the body that has come. `more`: CHUNKs follow. If the body
- * cannot be used, the exchange is not started, and r->error has the error. */
+/* Puts the part of the body that has come into the first message to the service, and starts the
+ * exchange. `more`: CHUNKs with the rest of the body follow (exchange.h). If the body cannot be
+ * used, the exchange is not started, and r->error has the error. */
 void mr_request_start(struct mr_request *r, bool more);
 
 /* server.c */

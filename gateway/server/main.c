@@ -24,8 +24,10 @@ struct config {
     const char *dashboard;
     const char *token_file;
     const char *secret_file;
-    struct mr_certificate_files tls; /* files for HTTPS; with a CA also for calls to the services */
-    /* Files for calls to the services, if they differ from those for HTTPS. */
+    /* Certificate and key for HTTPS, and the CA for calls to the services (--tls-ca). */
+    struct mr_certificate_files tls;
+    /* Certificate and key for calls to the services. If they are not given but --tls-ca is, those
+     * calls use the certificate and key for HTTPS. */
     struct mr_certificate_files cluster;
     const char *port_file;
     struct mr_texts allow_uid;

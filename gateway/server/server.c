@@ -301,8 +301,8 @@ static void free_request(struct mr_request *r)
 
 /* Cuts the query off, so that libmicrohttpd does not split it into a list in the connection's
  * memory. With 2,000 names that memory is full, not even an error can be answered, and the client
- * waits forever. The gateway reads the query from its own copy. `target` points into the
- * connection's buffer, which libmicrohttpd itself may write. */
+ * waits forever. The gateway reads the query from its own copy. `target` is const, but it points
+ * into the connection's buffer, which is writable memory. */
 static void hide_query(const char *target)
 {
     char *query = strchr((char *)mr_unconst(target), '?');

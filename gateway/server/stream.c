@@ -11,7 +11,7 @@
 #include "millrace/v1/channels.pb-c.h"
 
 #define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
-/* The id of no entry; the ids of all entries of a channel come after it. */
+/* An id that is lower than the ids of all entries of a channel. */
 #define BEGINNING "0-0"
 
 static struct mr_str event_id(const ProtobufCMessage *m)

@@ -21,7 +21,7 @@ struct mr_inbox;
 /* Makes an inbox for count_max items, rounded up to a power of two. */
 struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes);
 /* Frees the inbox. The caller makes sure that no thread uses the inbox any more. Items that are
- * still in the inbox are dropped, so a caller whose items own memory takes them out before. */
+ * still in the inbox are dropped. If the items own memory, the caller takes them out first. */
 void mr_inbox_free(struct mr_inbox **inbox);
 
 /* Sets how the owner sleeps. To be called before the first push and the first wait. */

@@ -1,7 +1,7 @@
-/*   AWAKE ──park──▶ PARKED ──unpark──▶ AWAKE
- *     │  ▲
- *  unpark └──park, which fails──┐
- *     └──▶ NOTIFIED ────────────┘     unpark changes nothing in NOTIFIED */
+/*          AWAKE ──park──▶ PARKED ──unpark──▶ AWAKE
+ *           │ ▲
+ *    unpark │ └──park, which fails──┐
+ *           └──▶ NOTIFIED ──────────┘     unpark changes nothing in NOTIFIED */
 #include "host/parker.h"
 
 enum { AWAKE, NOTIFIED, PARKED };

@@ -111,7 +111,7 @@ struct mr_rpc_call {
     bool auto_read;   /* after each message the next one is requested */
     bool read_wanted; /* mr_rpc_call_read has requested one message */
     bool defers_read; /* the next read may wait until the answer has been sent */
-    /* true: the deferred read was put off over one sleep of the loop, and is not put off again */
+    /* true: the next read has already waited for one sleep of the loop, so it waits no longer */
     bool has_waited;
     /* A call of health or reflection, which the server's calls_count leaves out. */
     bool ours;

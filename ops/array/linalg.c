@@ -69,8 +69,8 @@ static int shapes_do_not_fit(
     return call->does->fail(call, MR_EINVAL, "%s and %s cannot be multiplied", x, y);
 }
 
-/* Turns a vector into a matrix of one row, or with `column` of one column. The result of matmul
- * does not have the added axis. */
+/* Turns a vector into a matrix: one column if `column` is true, otherwise one row. The result of
+ * matmul does not have the added axis. */
 static void as_matrix(struct mr_tensor *x, bool column)
 {
     int64_t stride = x->strides[0];

@@ -290,10 +290,10 @@ static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p,
         .dual_max = rho * floor_of + g->h->tol * rho * sqrt(us)};
 }
 
-/* Changes rho so that the two residuals become alike (He, Yang and Wang 2000). With a metric the
- * residuals themselves are compared. Without a metric rho has units. Then the geometric mean of two
- * ratios is compared: the ratio of the residuals, and the ratio of the relative residuals (Wohlberg
- * 2017). */
+/* Changes rho so that the two residuals become alike (He, Yang and Wang 2000). With a metric, the
+ * change depends on the ratio of the residuals. Without a metric, rho has units, so the change
+ * depends on the geometric mean of two ratios: that of the residuals, and that of the relative
+ * residuals (Wohlberg 2017). */
 static void balance(struct mr_glm *g, const struct residuals *r)
 {
     double apart = r->primal / r->dual;

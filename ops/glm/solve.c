@@ -29,7 +29,7 @@
 /* Where rounding hides the change of the objective, a step is accepted if it reduces the
  * directional derivative to less than this share of its value. */
 #define FLATTER 0.9
-#define REJECTED_MAX 60u /* trial points in a row that are rejected before the fit ends */
+#define REJECTED_MAX 60u /* limit of rejected trial points in a row; one more ends the fit */
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4

@@ -1,5 +1,6 @@
-/* Gets objects. An object in memory takes a lookup in the shared directory and a pin in this
- * client's own pin page. Any other get is a request to the store. */
+/* Gets objects. The client finds an object in memory by a lookup in the shared directory, and pins
+ * the object in the client's own pin page. If this fails, the client sends a request to the
+ * store. */
 #include "store/arena/client_link.h"
 
 #include "base/alloc.h"

@@ -33,7 +33,7 @@ enum mr_ctl_type {
     MR_CTL_GOT,     /* carries the descriptor of the segment if the client has not had it yet */
     MR_CTL_DONE,    /* answers DELETE, and a HELLO that is refused */
     MR_CTL_FREED,   /* tells the client which pieces of its segments it may use again */
-    MR_CTL_RECLAIM, /* asks for empty segments */
+    MR_CTL_RECLAIM, /* asks the client to give back empty segments */
     MR_CTL_UNMAP,   /* names segments that do not exist any more */
     MR_CTL_STATS_DONE,
     /* From client to store: names objects that will be read soon. `request` is 1 if a get follows

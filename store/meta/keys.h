@@ -51,6 +51,7 @@
 #define MR_META_QUEUE "queue:"
 /* A sorted set of the names of queues, with equal scores. */
 #define MR_META_QUEUES "queues"
-/* A set of the names of objects that may be released. The key with ":aside" appended is a list: the
- * keys of the items of deleted queues. */
+/* A set of names of objects. Each name held its object for an item of a queue. The item is gone, so
+ * the name may be deleted. The key with ":aside" appended is a list of keys, one for each deleted
+ * queue that had items. Each of these keys is a hash of the queue's items. */
 #define MR_META_QUEUE_RELEASED "queues:released"

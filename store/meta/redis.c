@@ -72,7 +72,8 @@ struct mr_redis {
     pthread_cond_t changed;
     struct mr_list pending; /* commands that have no answer yet, in the order of sending */
     struct mr_buf out;      /* bytes that are not written yet */
-    /* When the last answer came, or when the first command of `pending` was sent. */
+    /* The later of two times: when the last answer came, and when the first command of `pending`
+     * was sent. */
     mr_time heard;
     /* True: the connection's thread has bytes that must be written before `out`. */
     bool is_writing;

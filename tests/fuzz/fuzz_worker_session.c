@@ -73,7 +73,8 @@ static void perform(struct fuzz *f)
         const struct mr_worker_effect *e = &fx.p[i];
         struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED};
         if (e->kind == MR_WORKER_START) end_strand(f, e->strand);
-        if (e->kind == MR_WORKER_TAKE) { /* the cut comes too late: all items have begun */
+        /* TAKE comes too late: all tasks of the strand have begun, so CUT takes none off it */
+        if (e->kind == MR_WORKER_TAKE) {
             ev.kind = MR_WORKER_CUT;
             ev.cut.strand = e->item.strand;
             ev.cut.count = UINT32_MAX;

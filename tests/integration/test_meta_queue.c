@@ -318,7 +318,7 @@ static void changes_that_end_a_wait_leave_a_mark(void **state)
     for (int i = 0; i < 100; i++)
         nap();
     atomic_store(&f->marks, 0);
-    /* The first item that waits adds an entry to the change feed. */
+    /* The queue was empty, so this item adds an entry to the change feed. */
     assert_int_equal(put(f, "x", "1", false), MR_OK);
     assert_int_equal(put(f, "y", "1", false), MR_ELIMIT);
     /* a leased item still counts towards the queue's limit */

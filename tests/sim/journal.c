@@ -1,9 +1,9 @@
 /* The journal: records that were appended, and how many of them are acknowledged. A crash keeps the
  * acknowledged records and some of the others. A *life* of the scheduler goes from a start to the
- * next crash. The journal's sequence numbers differ from the core's by the snapshots, as in
- * services/scheduler/base/journal_link.c: a snapshot is ordinary records, and earlier records are
- * dropped when the whole snapshot is acknowledged. So a crash during a snapshot leaves the
- * beginning of the snapshot in the journal. */
+ * next crash. As in services/scheduler/base/journal_link.c, the core numbers its own records, and
+ * the journal numbers all records, including those of snapshots. A snapshot consists of ordinary
+ * records. Earlier records stay in the journal until the whole snapshot is acknowledged. So a crash
+ * during a snapshot may leave the beginning of the snapshot after the earlier records. */
 #include "tests/sim/sim.h"
 #include "tests/support/scheduler_same.h"
 

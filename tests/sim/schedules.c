@@ -245,7 +245,7 @@ static void add_job(struct sim *s, const struct scenario *c, uint32_t number)
     mr_buf_fini(&text);
     (void)snprintf(request, sizeof request, "r%" PRIu32, number);
     x->graph->job.request_id = mr_text_arena_copy(&x->graph->text, mr_str(request));
-    x->waits = UINT32_MAX; /* no task is the job's parent */
+    x->waits = UINT32_MAX; /* the submission is never put off to wait for a parent task */
     x->template = c->is_template ? 1 : 0;
     sim_push(s, number * c->apart, (struct sim_ev){.kind = EV_SUBMIT, .a = number});
 }

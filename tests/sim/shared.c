@@ -196,7 +196,7 @@ static uint32_t name_of(const struct sim *s, struct mr_str name)
     return n;
 }
 
-/* Sets the object of a name: a result was written to its node's disk. */
+/* Makes `object` the object of a name. Called when a store persists a result under this name. */
 void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, mr_object_id object,
     uint64_t bytes)
 {

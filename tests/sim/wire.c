@@ -55,7 +55,7 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
         down.values = (struct mr_ws_values){0};
     if (s->plant == PLANT_RELEASE) down.release = (struct mr_ws_refs){0};
     for (uint32_t i = 0; i < down.tasks.runs_count; i++)
-        /* adds the job to s->jobs while the scheduler knows the job */
+        /* adds the job to s->jobs now, because the scheduler may forget the job later */
         (void)sim_job_of(s, down.tasks.runs[i].job.v);
     mr_buf_init(&wire, MR_MESSAGE_BYTES_MAX);
     mr_ws_encode_down(&down, &wire);

@@ -120,9 +120,10 @@ struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key)
 struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
 
 struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
-/* Registers a worker. `more` has what the worker reports beside `spec`: its incarnation, its epoch,
- * the values that it holds, its queued tasks, and its suspects. NULL: the worker is new. `slot` of
- * the result is UINT32_MAX if the core refused the worker. */
+/* Registers a worker. `more` has what the worker reports besides `spec`: incarnation, epoch, held
+ * values, queued tasks, and suspects. Suspects are the tasks that ran when the last process with
+ * this name crashed. `more` is NULL for a new worker. `slot` of the result is UINT32_MAX if the
+ * core refused the worker. */
 struct rig_worker rig_join_as(
     struct rig *r, const struct rig_spec *spec, const struct mr_ws_register *more);
 void rig_close(struct rig *r, struct rig_worker w);

@@ -62,7 +62,8 @@ struct mr_shm_group {
     int fd;     /* used by rank 0 */
     int socket; /* used by the other ranks: connected to rank 0 */
     bool is_served;
-    bool is_here[MR_RANKS_MAX]; /* used by the thread of the process's UNIX socket */
+    /* ranks that have connected to rank 0; used only by the thread that serves the UNIX socket */
+    bool is_here[MR_RANKS_MAX];
     /* number of barriers that this rank has entered; the first one opens the group */
     uint32_t phase;
 };

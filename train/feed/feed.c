@@ -115,7 +115,7 @@ static int share_fill(struct mr_feed *f, const char *name, struct mr_error *e)
     if (n / s->workers >= UINT32_MAX)
         return mr_fail(e, MR_ELIMIT, "%s: %llu rows are too many for %u workers", name,
             (unsigned long long)n, s->workers);
-    /* the product does not overflow: rows and workers were checked */
+    /* the product of two 32-bit numbers does not overflow */
     uint64_t together = (uint64_t)s->batch * s->workers;
     f->steps = s->keep ? (n + together - 1) / together : n / together;
     if (!f->steps)

@@ -33,7 +33,7 @@ struct mr_role {
     uint32_t index;
     char *session, *trainer;
     const struct mr_credential *credential; /* credential for the trainer; NULL: none */
-    const struct mr_arg *data; /* the task's argument: a dict of sets, each with x and y */
+    const struct mr_arg *data; /* the task's argument: a dict of data sets, each with x and y */
     struct mr_flag stop;       /* ends every wait of the role when it is set */
     /* Ends waits inside an all-reduce group when it is set. It is set whenever `stop` is set. It is
      * also set when the session goes back to a checkpoint: then the parameters are invalid. */

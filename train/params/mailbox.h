@@ -63,8 +63,8 @@ struct mr_early {
     uint64_t low; /* the shard's numbers from this index to the last trained one are final */
     const float *grad;
 };
-/* Writes at most `most` gradients with announced parts, of different workers, to `out`, and returns
- * their number. The gradients stay readable until mr_shard_early_done. */
+/* Fills `out` with gradients that workers have announced in part: at most `most` gradients, and at
+ * most one of each worker. Returns their number. They stay readable until mr_shard_early_done. */
 uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most);
 void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n);
 

@@ -366,8 +366,8 @@ static bool run_early(struct mr_update *u)
     uint64_t low = 0;
     for (uint32_t i = 0; i < n; i++)
         low = MR_MAX(low, u->early[i].low);
-    /* a worker whose gradient is held may already compute its next one, which does not count
-     * here */
+    /* False: a worker in `early` has a gradient in `held` already. The next update uses only one
+     * gradient of each worker, so it will not use the early one. */
     bool are_others = true;
     for (uint32_t k = 0; k < n; k++)
         are_others = are_others && !is_held(u, u->early[k].worker);

@@ -152,7 +152,8 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
         err = call(r, m, &is_decided, out, e);
         /* MR_EUNIMPL: a trainer of an older release has no row plans. The split is even. */
         if (is_decided || err == MR_EUNIMPL) return MR_OK;
-        /* Another attempt has replaced this worker, which its agent learns as well. */
+        /* The trainer has revoked this worker's incarnation, or the session is over. The role's
+         * agent learns this, too. */
         if (err == MR_ESTATE) return MR_EABORTED;
         if (err && !mr_role_may_retry(err)) return err;
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), PAUSE));

@@ -14,8 +14,10 @@
  * the text. Any other object is a dict whose values are arguments.
  *
  * "dsk" instead of "tasks" is Dask's notation: in it a text that equals a key is a reference, too,
- * and a list that begins with the name of an operator is a task. An entry that is neither a task
- * nor a plain value becomes the task `identity`. */
+ * and a list that begins with the name of an operator is a task.
+ *
+ * An entry {"ref": key} becomes the task `identity`. A "dsk" entry that is no task, but contains
+ * references or tasks, becomes the task `identity` with these references and tasks as inputs. */
 #include "base/limits.h"
 #include "graph/json/entries.h"
 #include "graph/json/estimate.h"

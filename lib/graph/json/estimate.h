@@ -1,5 +1,5 @@
 /* Estimates the size of the graph that a JSON document describes, with "for", "each" and "${…}"
- * expanded, and checks limits early. An entry is a member of the JSON object "tasks" or "dsk". */
+ * expanded, and checks limits early. An entry is a member of a JSON object "tasks" or "dsk". */
 #pragma once
 
 #include "graph/json/internal.h"

@@ -305,8 +305,8 @@ static bool has(const struct mr_buf *text, struct mr_str word)
     return text->n && memmem(text->p, text->n, word.p, word.n);
 }
 
-/* Adds a piece to the text before the entries, and begins to read when the entries are reached. A
- * text with parameters or loops cannot be read early. */
+/* Adds a piece to a->head, the text before the entries. When a piece reaches the entries, reading
+ * begins. A text with parameters or loops cannot be read early. */
 static void head(
     struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
 {

@@ -1,6 +1,7 @@
-/* Reads a job in JSON while its pieces arrive. Entries get their nodes at once, and simple entries
- * (fast_path.h) that refer to known keys are read at once. The result equals the result of reading
- * the whole text. A text with parameters, loops, escapes in keys or errors is kept and read as a
+/* Reads a job in JSON while its pieces arrive. An entry is one key of the object "tasks" or "dsk",
+ * and the key's value. Each entry gets its node of the graph at once. A simple entry (fast_path.h)
+ * that refers only to known keys is also read at once. The result equals the result of reading the
+ * whole text. A text with parameters, loops, errors, or escapes in its keys is kept and read as a
  * whole at the end. */
 #pragma once
 

@@ -15,15 +15,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The most graphs in the cache. There is one for each set of values of the parameters that are not
+/* Limit of the graphs in the cache. The graphs differ in the values of the parameters that have no
  * markers. */
 #define FORMS_MAX 4
 #define VALUE_BYTES_MAX 256 /* bytes; an instance with a larger value is not cached */
 #define ARGS_BYTES_MAX ((uint64_t)256 << 20)
-/* Parameters of a template are tried as markers one by one only if there are at most this many. */
+/* Each parameter is tried with a marker on its own only if the template has at most this many. */
 #define TRIES_MAX 16
-/* Parameters are tried as markers one by one only if all trials together make at most this many
- * nodes. */
+/* Each parameter is tried with a marker on its own only if all trials together make at most this
+ * many nodes. */
 #define TRIES_NODES_MAX (1u << 20)
 #define MARKER_BYTES 12
 
@@ -31,7 +31,7 @@ struct form {
     struct mr_graph *graph; /* the graph with markers; NULL: the entry is free */
     struct mr_graph_placeholder *placeholders;
     uint32_t placeholders_count;
-    /* key: a hash of the parameters that are not markers. */
+    /* key: a hash of the values of the parameters that have no markers */
     uint64_t key, shape, used;
     size_t bytes;
 };
@@ -40,7 +40,7 @@ struct mr_instance_cache {
     yyjson_val *root, *params;
     uint32_t count;
     bool is_hopeless;
-    bool is_tried; /* true: is_free is known; is_free marks the parameters that may be markers */
+    bool is_tried; /* true: is_free is known; is_free marks the parameters that can have markers */
     bool is_free[MR_INSTANCE_PARAMS_MAX];
     uint64_t last_key;
     uint64_t clock;
@@ -57,7 +57,7 @@ struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root)
     yyjson_val *params = yyjson_obj_get(root, "params");
     size_t n = yyjson_is_obj(params) ? yyjson_obj_size(params) : 0;
     if (yyjson_obj_get(root, "dsk"))
-        return NULL; /* in dsk a text may be a reference, so no parameter can be a marker */
+        return NULL; /* in dsk a text may be a reference, so no parameter can have a marker */
     if ((params && !yyjson_is_obj(params)) || n > MR_INSTANCE_PARAMS_MAX) return NULL;
     struct mr_instance_cache *k = mr_alloc(sizeof *k);
     k->root = root;
@@ -153,7 +153,7 @@ static bool take_values(const struct mr_instance_cache *k, yyjson_val *given, st
 }
 
 /* The values of one instance as arguments in MessagePack, and a hash of the values of the
- * parameters that are not markers. */
+ * parameters that have no markers. */
 struct packed {
     struct mr_buf bytes, params;
     struct mr_str at[MR_INSTANCE_PARAMS_MAX];

@@ -1,5 +1,5 @@
-/* Limits a count by key. The gateway counts open connections by the client's address. The functions
- * may be called on any thread. */
+/* A count for each key, with one limit for all counts. The gateway counts the open connections of
+ * each client address. The functions may be called on any thread. */
 #pragma once
 
 #include "base/str.h"

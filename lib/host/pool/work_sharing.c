@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 #define LINE 64
-#define LOOK (200 * MR_US) /* how long the owner polls for the last stealer before it sleeps */
+/* While a stealer is inside, the owner waits: the owner polls for this long and then sleeps. */
+#define LOOK (200 * MR_US)
 #define LEFT ((uint64_t)1 << 32)
 #define ASLEEP ((uint64_t)1 << 31) /* bit of `state`: the owner sleeps */
 #define INSIDE (ASLEEP - 1)        /* bits of `state`: the number of stealers inside */

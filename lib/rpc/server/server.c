@@ -10,7 +10,8 @@
 #include <grpc/grpc_security.h>
 #include <stdlib.h>
 
-#define FAREWELL (MR_SECOND / 4) /* the longest time that the last statuses may take to be sent */
+/* when the server stops: limit of the time to send the final statuses of its calls */
+#define FAREWELL (MR_SECOND / 4)
 
 struct mr_rpc_accept { /* one grpc_server_request_call that waits for a call */
     struct mr_rpc_tag tag;

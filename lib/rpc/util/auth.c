@@ -107,8 +107,9 @@ static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_
     return services;
 }
 
-/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL come with the sentence for the caller. The
- * texts of `out` belong to `credentials`, or to `auth` until its next call. */
+/* Identifies the caller. MR_EAUTH, MR_EPERM, MR_EINVAL: the caller is refused, and `e` has a
+ * sentence for the caller. The texts of `out` are constants, or belong to `credentials`, or are
+ * valid until the next call with the same `a`. */
 static int identify_caller(const struct mr_rpc_auth *a,
     const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e)
 {

@@ -35,7 +35,7 @@ struct download {
     size_t piece;   /* index of the next piece to send */
     uint64_t at;    /* in piece number `piece`, the position of the next byte to send */
     uint64_t total; /* bytes of the value in its format */
-    uint64_t from;  /* position in the format at which the reply begins */
+    uint64_t from;  /* offset of the reply's first byte in the `total` bytes */
     uint64_t left;  /* number of bytes that are still to be sent */
     bool first_sent;
     bool is_over;

@@ -84,9 +84,9 @@ enum mr_ostore_effect_type {
      * the object is pinned for the client. If the get has failed: client, request, id, err */
     MR_OX_GOT,
     MR_OX_DONE,    /* client, request, id, err, holder: the answer to DELETE and PERSIST */
-    MR_OX_ADD,     /* object, id: the catalog gets a new entry, which is not in memory */
+    MR_OX_ADD,     /* object (not in memory), id: the catalog gets an entry for the object */
     MR_OX_PUBLISH, /* object, segment, offset, bytes: the object is in memory from now on */
-    MR_OX_REMOVE,  /* object: the entry leaves the catalog; the object is not in memory */
+    MR_OX_REMOVE,  /* object (not in memory): the catalog loses the object's entry */
     /* object, flags (1: deleted, so no reader may pin it): the answer is EVICT_DONE */
     MR_OX_EVICT,
     MR_OX_FREED,   /* client, segment, offset, room: the client may use the room again */

@@ -3,8 +3,8 @@
 
 #include "services/objectstore/core/core.h"
 
-/* Returns how many objects clients may still make. Some entries stay free for objects that clients
- * get, and for objects whose seal is on its way. */
+/* Returns how many objects clients may still make. The core keeps further entries of its object
+ * table free for objects that clients get, and for objects whose seal is on its way. */
 uint32_t mr_ostore_objects_left(const struct mr_ostore *s);
 /* Returns the number of objects that are on disk and not in memory. */
 uint32_t mr_ostore_objects_away(const struct mr_ostore *s);

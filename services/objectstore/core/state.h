@@ -132,7 +132,7 @@ struct group {
     uint64_t own_bytes;   /* memory that the group's clients themselves use, besides segments */
     uint32_t clients;     /* number of connected clients */
     uint64_t bytes;       /* sum of the group's segments */
-    uint64_t leaving;     /* sum of the rooms of the group's objects that are `leaving` */
+    uint64_t leaving;     /* sum of `room` of the group's objects that are `leaving` */
     uint32_t head, tail;  /* the group's objects in memory, least recently used first */
     /* bytes that the group's first waiting grant lacks in this step; 0: no grant waits */
     uint64_t lacking;
@@ -233,7 +233,7 @@ struct mr_ostore {
     uint64_t write_failures;
     uint64_t rooms_bytes;   /* sum of the rooms (places in segments) of objects in memory */
     uint64_t coming_bytes;  /* bytes of the objects that are being restored */
-    uint64_t leaving_bytes; /* sum of the rooms of objects that are `leaving` */
+    uint64_t leaving_bytes; /* sum of `room` of all objects that are `leaving` */
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
     /* time until doomed objects are tried again; grows while they stay pinned */
     mr_duration doomed_wait;

@@ -11,8 +11,8 @@ struct mr_sched_numbers { /* numbers that one session gives */
     /* True: the worker asks stores for objects, so it is told of all stores, and again of a store
      * whose address was not known. False in the simulator, whose workers ask no store. */
     bool with_addresses;
-    /* from the core's number of an operator to the session's; 0: the worker does not know the
-     * operator yet */
+    /* gives the session's number of an operator for the core's number of the operator; 0: the
+     * worker does not know the operator yet */
     uint32_t *op;
     uint32_t *store; /* the same for stores */
     /* result of mr_sched_stores_changes when the worker was last told of all living stores */

@@ -8,7 +8,7 @@
 #include "services/scheduler/core/state/lookup.h"
 #include "services/scheduler/core/state/run_time.h"
 
-/* limit of tasks of one worker that are visited; the list begins with those sent first */
+/* look_at examines at most this many tasks of a worker: those that were sent first */
 #define LOOKED_MAX(w) (256 + 4 * (w)->slots)
 
 struct looked {

@@ -35,9 +35,10 @@ struct piece {
     uint64_t at;
     /* how many bytes of the task's output the worker dropped right before this piece */
     uint64_t gone;
-    /* `lost`: how many bytes of the task's output the scheduler evicted right before what is left
-     * of this piece, plus `gone` of the evicted pieces; `lost_end`: the position in the output
-     * after the evicted bytes */
+    /* `lost`: how many bytes of the attempt's output the scheduler evicted from this piece and
+     * from the pieces before it. `lost` includes `gone` of the pieces that were evicted whole.
+     * `lost_end`: the position in the job's output where the evicted bytes end. When the scheduler
+     * evicts a task's last piece, it forgets these numbers of the task. */
     uint64_t lost, lost_end;
     size_t n, skip; /* `skip`: how many bytes at the piece's beginning were evicted */
     size_t worker_bytes;
@@ -150,7 +151,8 @@ static size_t boundary(const struct piece *p, size_t skip)
     return at < p->n && ((unsigned char)text[at] & 0xc0) == 0x80 ? skip : at;
 }
 
-/* Evicts the first `n` bytes that are left of a piece. The piece is the oldest of its task. */
+/* Evicts the first `n` remaining bytes of a piece, which is the oldest piece of its task. If these
+ * bytes end inside a character, evicts the whole character. */
 static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
 {
     n = boundary(p, p->skip + n) - p->skip;

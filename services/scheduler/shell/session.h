@@ -1,5 +1,6 @@
 /* A session: the stream of one worker or object store. Shared by sessions.c, which opens and ends
- * sessions, and session_send.c, which sends batches. */
+ * sessions, and session_send.c, which sends batches. A batch is lazy if no process waits for it, so
+ * it may be sent later. */
 #pragma once
 
 #include "base/buf.h"

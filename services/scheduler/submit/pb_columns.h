@@ -5,8 +5,8 @@
 
 #include "graph/build/builder.h"
 
-/* Limit of messages without a node in one stream: such a message takes more memory than it has
- * bytes. */
+/* In one stream, at most this many messages may bring no graph node. There is a limit because a
+ * decoded message without a node takes more memory than it has bytes. */
 #define MR_PB_EMPTY_MESSAGES_MAX 1024
 
 struct mr_pb_stream;

@@ -7,7 +7,9 @@
 
 struct mr_templates;
 
-struct mr_template_info { /* a template; the texts are lent until the next call */
+/* A template. The texts are borrowed: they are valid until the next call of a function of this
+ * header, or in mr_templates_list until `fn` returns. */
+struct mr_template_info {
     struct mr_str name;
     uint64_t installed_ns;
     uint64_t nbytes;

@@ -124,9 +124,9 @@ struct mr_training_member_info {
     struct mr_training_counters counters; /* totals over all incarnations */
 };
 
-/* Describes a session. State, change, generation and restore epoch are those that Redis has;
- * counters, version and score are the latest. MR_ENOENT: the session is unknown or forgotten, or
- * Redis does not have it yet. */
+/* Describes a session. `state`, `change`, `generation` and `restore_epoch` are those that Redis
+ * has; `counters`, `version` and `score_json` are the latest. MR_ENOENT: the session is unknown or
+ * forgotten, or Redis does not have it yet. */
 int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_training_info *out);
 /* Returns the document as it was submitted. n = 0: there is no such session, or it has no
  * document. */

@@ -70,7 +70,7 @@ struct mr_training_report {
 
 /* The rows of the training data that each worker has (RowPlan of trainings.proto). */
 struct mr_training_rows {
-    bool decides;           /* true: carries a plan; false: only asks for the plan */
+    bool decides;           /* true: this is a plan; false: a worker only asks for its rows */
     const uint64_t *ranges; /* first, count, first, count …, for one worker after another */
     const uint32_t *ends;   /* for each worker, how many ranges it and the workers before it have */
     uint32_t workers;       /* 0: the rows are split evenly */

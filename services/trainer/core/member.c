@@ -264,8 +264,8 @@ static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
     return n;
 }
 
-/* True: the task is one of the session's own job. Roles of another job may be left over from a
- * cluster whose data was lost. */
+/* True: the task belongs to the job that runs the session's roles. If Redis loses its data, a new
+ * session may get the id of an old session whose roles still run. */
 static bool is_of_job(const struct session *s, struct mr_str task)
 {
     mr_job_id job = {0};

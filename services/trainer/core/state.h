@@ -91,7 +91,8 @@ struct call { /* a call that waits for Redis */
     uint64_t ticket;
     enum mr_trainer_effect_type type;
     bool existed;
-    bool in_write; /* true: the record that Redis is being given has what the call waits for */
+    /* true: the call is answered when Redis acknowledges the record that is being written */
+    bool in_write;
     mr_time until;
 };
 

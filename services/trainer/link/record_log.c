@@ -1,4 +1,5 @@
-/* The copy is the list of all records that Redis has acknowledged. The states of the connection:
+/* This module keeps a copy of all records that Redis has acknowledged. The states of the
+ * connection to Redis:
  *
  *   HERE ──failure──▶ LOST ──turn: on_away──▶ AWAY ──probe──▶ RESTORING ──copy written──▶ HERE
  *                                              ▲──────failure─────┘                 (on_back)

@@ -120,8 +120,9 @@ void mr_queue_lines_free(struct mr_queues *q);
 /* objects.c: objects of items. The name queue/QUEUE/ITEM keeps an object in the store. */
 /* Gives the object its name; then the request begins, or fails. */
 void mr_queue_object_hold(struct mr_queue_op *op);
-/* Called when the put has ended with `err`. True: the object is being named; the request is
- * answered and freed after that. False: the caller answers and frees the request. */
+/* Called when the put has ended with `err`. If the put succeeded but the name existed before the
+ * request, this function sets the name to the object. True: the request is answered and freed when
+ * the store has answered. False: the caller answers and frees the request. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
 /* Called when a request ends: removes the name that the request has given the object. Keeps the
  * name if the queue has the item or may have it, or if another waiting request puts the same

@@ -16,8 +16,8 @@ enum mr_sched_link_which { /* names the jobs of a session (link/role_job.h) */
 };
 
 struct mr_sched_link_config {
-    /* The owner's channel to the scheduler. NULL: there is no scheduler, and every request
-     * fails. */
+    /* Points to the trainer's channel to the scheduler. If the channel is NULL, there is no
+     * scheduler, and every request fails. */
     struct mr_rpc_channel *const *channel;
     /* Gives an answer to the core. The event's texts are lent for the call. */
     void (*on_event)(void *ctx, struct mr_trainer_event *ev);

@@ -58,8 +58,10 @@ struct mr_trainer_shell {
     struct mr_inbox *inbox;
     struct mr_deferred later;   /* posts of the loop's own thread for which the inbox had no room */
     struct mr_pb_arena scratch; /* memory of the current request */
-    struct mr_rpc_channel *scheduler; /* carries the cluster's secret; NULL: none */
-    struct mr_rpc_channel *store;     /* carries the cluster's secret; NULL: none */
+    /* Channels to the scheduler and to an object store, whose calls carry the cluster's secret.
+     * NULL: the trainer has no address of a scheduler, or of a store. */
+    struct mr_rpc_channel *scheduler;
+    struct mr_rpc_channel *store;
     /* address at which the processes of trainings (servers, workers, scorers) reach this process */
     char *address;
     uint32_t epoch; /* number of this start, from Redis; it grows from start to start */

@@ -1,4 +1,4 @@
-/* Asserts every invariant of the worker's core. Reads the tables only. I21, for example, is the
+/* Asserts every invariant of the worker's core and changes nothing. I21, for example, is the
  * invariant of that number in docs/invariants.md. A strand is a list of tasks that one executor
  * runs back to back. */
 #include "services/worker/core/internal.h"

@@ -125,9 +125,9 @@ void mr_worker__out_drop_reported(struct mr_worker *w)
         struct outrow *r = out_at(w, i);
         uint32_t value =
             r->outcome == MR_OUTCOME_OK ? mr_worker__value_find(w, r->job, r->index) : NONE;
-        /* Register does not list an attempt that ended without a value, which tells the scheduler
-         * that it ended. The completion must not be sent too: a new scheduler may send the task
-         * again with the same attempt number. */
+        /* Register does not list an attempt that ended without a value, so the scheduler may send
+         * the task again. A new scheduler may even use the same attempt number. The old completion
+         * would then end the new attempt, so the completion is dropped. */
         bool is_reported = r->outcome != MR_OUTCOME_OK;
         if (value != NONE && w->values[value].made && w->values[value].attempt == r->attempt)
             is_reported = true;

@@ -63,7 +63,7 @@ struct value {
     bool released; /* no other process needs the value: it is freed after its last user here */
     bool offered;  /* Register offered the value in `holding`, and the answer has not come */
     bool adopted;
-    bool used;     /* the value's last user ran while that Register was under way */
+    bool used;     /* the last task that uses the value succeeded while `offered` was true */
     bool reported; /* the value's completion was sent in this session, or stands in the outbox */
     bool lost;     /* the value is lost, and the tasks that need it have ended */
     /* true: the row is kept even if no task uses the value. A value that a message brought is fresh
@@ -180,7 +180,7 @@ struct mr_worker {
     uint64_t fetched_bytes; /* of fetches under way and of fetched objects */
 
     struct slot *slots;
-    uint32_t slots_count; /* slots, with the places of long-running tasks behind them */
+    uint32_t slots_count; /* rows of `slots`: the slots, then places for long-running tasks */
     struct mr_strand *strands;
     uint32_t *strands_free;
     uint32_t strands_high, strands_free_count, mark;

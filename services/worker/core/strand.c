@@ -12,7 +12,8 @@
 /* the tasks that make the other inputs of a dependent may join the strand only if the dependent has
  * at most this many inputs */
 #define SIBLINGS_MAX 8u
-#define STRAND_COST_MIN (20 * MR_US) /* with less work, a strand takes more than its share */
+/* a strand with less work than this takes ready tasks even beyond its `share` (struct build) */
+#define STRAND_COST_MIN (20 * MR_US)
 /* bounds of `branch_ns`: if a value has several dependents, those whose estimated time is longer
  * than `branch_ns` may be left for another slot */
 #define BRANCH_COST_MIN (20 * MR_US)

@@ -81,7 +81,8 @@ struct mr_strand_item {
     uint32_t inputs_count;
     const struct mr_strand_input *inputs;
     struct mr_str args;
-    /* number of items that use the value, if no other task uses it; 0: other tasks may use it */
+    /* number of items of the strand that use this item's value, if nothing else uses the value; 0:
+     * something else may use it */
     uint32_t uses;
     /* a task outside the strand waits for this item: the executor reports it at once */
     bool report;
@@ -109,7 +110,7 @@ struct mr_strand {
     /* Only the core uses the members below; the executor reads `measured`, too. TAKE and LOOK are
      * effects of the core, CUT is an event (event.h). */
     uint32_t reported;
-    uint32_t done; /* end of the report that is being taken */
+    uint32_t done; /* number of finished items, as the latest report says */
     uint32_t inputs_count;
     uint32_t take_from; /* the core wants a cut from this item on */
     uint32_t asked;     /* the last TAKE asked for a cut that begins at this item */

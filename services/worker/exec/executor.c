@@ -368,7 +368,8 @@ static bool settle(struct mr_executor *x, uint32_t done, bool all)
     return ok;
 }
 
-/* True: the item succeeded without output, and its value is not `true`, which may end a loop. */
+/* True: the item succeeded without output, and its value is not `true`. The value `true` may end a
+ * loop. */
 static bool is_quiet(const struct mr_strand_item *item)
 {
     const struct mr_strand_result *r = &item->result;

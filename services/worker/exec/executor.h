@@ -1,7 +1,8 @@
-/* Executors are threads that run strands. A strand is a list of tasks that one executor runs in
- * order; its tasks are called items. Each executor has an inbox of strands and reports to the
- * core's thread through one function. An executor knows operators, the object store and the crash
- * record. It does not know the scheduler. */
+/* Executors run strands. A strand is a list of tasks that one executor runs in order; its tasks are
+ * called items. mr_executor_start makes an executor with a thread and an inbox of strands, and
+ * mr_executor_new makes one without a thread. An executor reports through one function
+ * (mr_executor_env.report). It knows operators, the object store and the crash record. It does not
+ * know the scheduler. */
 #pragma once
 
 #include "host/strand_cursor.h"
@@ -48,7 +49,8 @@ struct mr_executor_env { /* shared by all executors; constant while they run */
     const struct mr_credential *credential; /* for calls to object stores; NULL: none */
     const struct mr_roots *roots;
     struct mr_crash_record *crash_record; /* NULL: there is none */
-    /* with a place for each executor that has a thread; NULL: executors do not help each other */
+    /* the group in which idle executors help busy ones; each executor with a thread has a slot in
+     * the group. NULL: executors do not help each other */
     struct mr_work_sharing *work_sharing;
     uint32_t slots; /* threads that may share the work of one operator call (ops/op.h: lanes) */
     /* counts the items that were reported; its member `spare` counts the strands with items that

@@ -189,7 +189,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         mr_log(MR_ERROR, "task.cancel_ignored", "name=%s why=\"a task ignored its cancel flag\"",
             sh->identity.name);
         if (sh->crash_record)
-            /* the scheduler learns of the task by its report, so no task is suspected */
+            /* the worker reports the task to the scheduler, so no task is suspected of a crash */
             mr_crash_record_clear(sh->crash_record);
         if (sh->call) (void)mr_rpc_call_half_close(sh->call);
         end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);

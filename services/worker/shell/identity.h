@@ -1,5 +1,5 @@
-/* What a worker tells the scheduler of its process: the part of Register that the core does not
- * know. */
+/* The facts about its process that a worker sends to the scheduler: the part of the message
+ * Register that the worker's core does not know. */
 #pragma once
 
 #include "ops/registry/registry.h"
@@ -31,6 +31,7 @@ struct mr_worker_identity {
     mr_time began; /* when the process began */
 };
 
-/* Fills the fields of the process. The arena keeps the table of operators. */
+/* Sets the members of `out` whose values the core does not know. The array out->ops is in the
+ * arena. */
 void mr_worker_identity_fill(
     const struct mr_worker_identity *id, struct mr_pb_arena *a, struct mr_ws_register *out);

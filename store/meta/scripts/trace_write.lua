@@ -1,9 +1,10 @@
--- Writes blocks of a trace.
+-- Writes entries of the traces of jobs.
 -- KEYS: cluster, hash of counts, then a stream for each entry.
--- ARGV: epoch, incarnation, then four arguments for each entry: kind (b: a block, f: a place in a
--- file, c: counts only, d: delete), "<epoch>-<n>|<job>", counts, payload.
--- An entry whose id is in the stream already is skipped: an earlier call wrote it and its answer
--- was lost.
+-- ARGV: epoch and incarnation of the scheduler, then four arguments for each entry: kind (b: a
+-- block, f: a block's place in a file, c: counts only, d: delete the trace), "<id>|<job>", counts,
+-- payload. The id is "<epoch>-<n>", where n is the number of the entry.
+-- An entry whose id is in the stream already is not added again: an earlier call wrote the entry,
+-- but the answer to that call was lost.
 local c = redis.call('HMGET', KEYS[1], 'epoch', 'incarnation')
 if c[1] and tonumber(c[1]) > tonumber(ARGV[1]) and c[2] ~= ARGV[2] then return 'refused' end
 for i = 3, #KEYS do

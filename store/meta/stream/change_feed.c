@@ -110,7 +110,9 @@ void mr_tail_close(struct mr_tail **tp)
 {
     struct mr_tail *t = MR_STEAL(*tp);
     if (!t) return;
-    struct mr_redis *r = t->redis; /* the thread of the connection uses `t` until it has ended */
+    /* mr_redis_close first sets its argument to NULL. But the connection's thread needs t->redis
+     * until the thread has ended. */
+    struct mr_redis *r = t->redis;
     mr_redis_close(&r);
     mr_release(t);
 }

@@ -29,7 +29,7 @@
 #define ARGS_MAX 1024
 
 #define QUEUES_MAX "10000"
-#define ITEMS_DEFAULT "64" /* the bound of items that a new queue gets by default */
+#define ITEMS_DEFAULT "64" /* items_max of a new queue if the caller gives 0 */
 #define DELIVERIES_DEFAULT "5"
 #define DEAD_MAX "1000" /* dead items that one queue keeps */
 #define DEAD_SHOWN "100"

@@ -4,10 +4,11 @@
  *   put ──▶ waiting ──take──▶ leased ──ack──▶ gone
  *              ▲  ▲─nack, lease over─┘ └─nack dead, too many deliveries──▶ dead (the latest 1,000)
  *
- * An item may stand for an object. A name then holds the object in its store. When such an item is
- * removed, the name goes into one set for all queues; the process that then releases the object
- * removes the name from the set. The items of a deleted queue follow in the same way, a few with
- * each mr_queue_released.
+ * An item may stand for an object. A name in the object's store then holds the object. A script
+ * that removes such an item adds the name to one set for all queues. mr_queue_released answers with
+ * names in this set. The caller deletes each name in the store. Then it calls mr_queue_forget,
+ * which removes the name from the set. The items of a deleted queue are set aside. Each call of
+ * mr_queue_released examines a few of these items, and adds the names of their objects to the set.
  *
  * Everything read from Redis is untrusted and checked. If a function returns MR_OK, its callback is
  * called exactly once, on the connection's thread; otherwise (MR_EAWAY, MR_ELIMIT) never. */

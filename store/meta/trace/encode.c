@@ -15,7 +15,8 @@ static uint64_t end_of(const struct mr_trace_span *s)
     return s->finished ? s->finished : s->accounted;
 }
 
-/* Numbers the caller's ids in the order in which they first appear in the block. */
+/* The numbers that a block gives to the ids of its lanes, its workers or its operators: 0, 1, … in
+ * the order in which the ids first appear in the block. */
 struct numbering {
     struct mr_index index;
     uint64_t *ids;
@@ -205,7 +206,8 @@ static unsigned has_of(const struct mr_trace_span *s)
            (s->accounted ? HAS_ACCOUNTED : 0u);
 }
 
-/* Writes the times that the mask `has` names, and updates the lane. */
+/* Writes the times that the mask `has` names, and the CPU time. `l` is the span's lane (its
+ * executor thread). The times in `l` become those of this span. */
 static unsigned char *put_times(
     unsigned char *p, struct lane *l, const struct mr_trace_span *s, unsigned has, unsigned *flags)
 {

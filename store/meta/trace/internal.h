@@ -25,8 +25,8 @@
  * bit is 0.
  * - SENT: sent minus the lane's last accounted. Absent: sent is the lane's last sent.
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
- * - Without a flag: started minus the lane's last finished, and finished minus started (minus the
- *   lane's last finished if the span has no started).
+ * - Two fields have no flag of their own: started minus the lane's last finished, and finished
+ *   minus started (minus the lane's last finished if the span has no started).
  * - ACCOUNTED: accounted minus finished. Absent: accounted is the lane's last accounted.
  * - CPU: the processor time C. The run time R is finished minus started, or 0 if the span lacks one
  *   of them. D is the zigzag-encoded difference C minus R. The field is 2 C + 1 if C is smaller

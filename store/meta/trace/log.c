@@ -32,7 +32,7 @@ struct entry {
     struct mr_list node;
     mr_job_id job;
     uint64_t number;
-    char what; /* the kind of entry in trace_write.lua: b, f, c or d; '?': not decided yet */
+    char what; /* kind of the entry: 'b', 'f', 'c' or 'd' (trace_write.lua); '?': not decided yet */
     uint32_t count;
     struct mr_trace_place place; /* place of the block, for an entry 'f' */
     size_t n;

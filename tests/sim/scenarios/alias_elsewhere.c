@@ -1,8 +1,8 @@
-/* An alias is a reference to a key of another job. After a restart, the scheduler believes that a
- * value is in one store and that an alias of it is in another store: the object had moved to the
- * node's next store, and the journal ends with a part of a snapshot, which records the move for the
- * value only. When the first store is given up, the alias loses its value. The value itself must
- * not count as lost. */
+/* An alias is a reference to a key of another job. A node gets a new store, which has the objects
+ * of the node's old store. The scheduler writes a part of a snapshot and crashes. The journal now
+ * has the new store for a value, but still the old store for an alias of the value. The scheduler
+ * reads this journal. When the scheduler gives up the old store, the alias loses its value. The
+ * value itself must not count as lost. */
 #include "tests/sim/scenarios/scenario.h"
 
 /* Appends one record of the snapshot to the journal: the first with values. The journal then ends

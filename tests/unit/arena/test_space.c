@@ -51,7 +51,7 @@ static void an_empty_segment_is_given_up_and_a_used_one_is_not(void **state)
     assert_true(mr_space_take(&s, 100, &room));
     assert_false(mr_space_drop_empty(&s, &number));
     assert_int_equal(mr_space_give(&s, &room), MR_OK);
-    /* The segment counts as empty, although the space keeps a slab without objects in it. */
+    /* The segment counts as empty: its only slab, which the space keeps, has no objects. */
     assert_true(mr_space_drop_empty(&s, &number));
     assert_int_equal(number, 1);
     mr_space_check(&s);

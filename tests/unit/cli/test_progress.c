@@ -17,7 +17,7 @@
     "\"running\": \"1\"}"
 #define KEY "a/key/that/is/too/long/for/a/line/of/eighty/columns/with/a/bar/in/it"
 
-/* Returns the progress line at a time `quiet` after the last task ended. */
+/* Returns the progress line of a job whose state and counts last changed `quiet` ago. */
 static const char *line_of(const char *json, mr_duration quiet, unsigned columns)
 {
     static char text[4096];

@@ -1,4 +1,5 @@
-/* The graph that a template makes from its cache must be the graph of the template's text. */
+/* A JSON template makes graphs, and takes parts of them from a cache. Each graph must equal the
+ * graph that is made from the whole text with the same parameters. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/copy.h"

@@ -154,9 +154,10 @@ static void what_was_pinned_leaves_after_the_one_that_waited_gave_up(void **stat
     assert_true(mr_object_id_eq(x->id, id_of(1, 2)));
 }
 
-/* Objects of a full group are pinned in shared pages, which the core sees only when it tries to
- * evict. Each failed attempt delays the next attempt. A failed attempt must not count as progress,
- * or the request for a segment would wait until its timeout. */
+/* Clients pin the objects of a full group by writing to shared memory, so no event tells the core
+ * of these pins. The core learns of a pin when an attempt to evict the object fails. Each failed
+ * attempt delays the next attempt. A failed attempt must not count as progress, or the request for
+ * a segment would wait until its timeout. */
 static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
 {
     struct world *w = *state;

@@ -455,7 +455,7 @@ static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(voi
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     uint32_t outcome[2] = {MR_OUTCOME_OK, MR_OUTCOME_LOST_INPUT}, bytes[2] = {0, 0};
     uint32_t index[2] = {rig_index(r, job, "x"), rig_index(r, job, "y")}, attempt[2] = {1, 1};
-    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* y was sent ahead of x */
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* y was sent before x had a value */
     const struct mr_ws_run run = {.job = {job}, .count = 2};
     const uint64_t times[2] = {0, 0}, maker = 7, number = 9, object_bytes = 4096;
     const struct mr_ws_missing gone = {{job}, index[1], 1, index[0], MR_STR("it is gone")};

@@ -186,7 +186,7 @@ static void what_is_over_is_seen_the_same_in_every_life(void **state)
     mr_buf_fini(&before);
 }
 
-/* ---- jobs that ended in every way ------------------------------------------------------------ */
+/* ---- jobs that ended in different ways ------------------------------------------------------- */
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
 #define R(key) "{\"ref\":\"" key "\"}"

@@ -262,8 +262,8 @@ static void copy_list(
     skip_items(in, without);
 }
 
-/* Writes the record as a release with layout 1 (no job of a feed) or layout 2 (no rows, no moved
- * bytes) had it. */
+/* Writes the record again in layout 1 or 2, which older releases used. Layout 1 lacks the job that
+ * feeds the queue. Both lack the row plan and the counters of moved parts and bytes. */
 static void as_older(struct mr_str record, uint64_t layout, uint32_t members, struct mr_buf *out)
 {
     struct mr_pack_reader in = mr_pack_read(record);

@@ -474,8 +474,8 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     }
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_deliver(r);
-    /* Task 6 needs no input. The input of task 2, value 12, was sent above. It had a row in the
-     * table of values already. */
+    /* Tasks 2 and 6 can run. Task 6 needs no input. The input of task 2, value 12, arrived above;
+     * the full table of values had a row for value 12 already. */
     rig_run_all(r);
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     rig_task(r, RIG_JOB, 7, 2, OP_BLOCK, NULL); /* after the cancel there is room again */

@@ -80,8 +80,8 @@ static void branches_stay_together_if_each_idle_slot_has_other_work(void **state
     assert_int_equal(fork_of(r, 10), 1);
 }
 
-/* Tasks that need the value of a strand join the strand in their order, until the strand has no
- * more room. The other tasks run later. */
+/* Tasks that need a value of a strand join the strand, the task with the lowest index first, until
+ * the strand has no more room. The other tasks run later. */
 static void a_strand_takes_dependents_in_their_order(void **state)
 {
     struct rig *r = *state;

@@ -209,8 +209,9 @@ static void what_takes_no_time_is_not_told(void **state)
     assert_false(told.has_input || told.has_waited);
 }
 
-/* Task 2 needs value 11, which comes 5 ms after the task, and starts 2 ms later. Task 3 needs the
- * value of task 2, which this worker makes, so it has waited for nothing from elsewhere. */
+/* Task 2 needs value 11. The value comes 5 ms after the task, and the task starts 2 ms after the
+ * value. Task 3 needs the value of task 2, which this worker makes, so task 3 has waited for
+ * nothing from elsewhere. */
 static void the_wait_for_an_input_from_elsewhere_is_told(void **state)
 {
     struct rig *r = *state;

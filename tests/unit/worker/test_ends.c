@@ -439,7 +439,7 @@ static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
     assert_int_equal(r->fetches, 4);
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 23);
     assert_int_equal(mr_worker_node(r->w, r->last[MR_WORKER_FETCH].object.node)->id.v, 0);
-    rig_value(r, RIG_JOB, 23, 1); /* another object of that value, which is on this node */
+    rig_value(r, RIG_JOB, 23, 1); /* value 23 is now in another object, on the worker's node */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->strands[r->strands_count - 1]->items[0].index, 3);

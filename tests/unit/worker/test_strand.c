@@ -399,8 +399,8 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
     assert_int_equal(r->done_count, 9);
 }
 
-/* Starts four tasks. A fifth task waits for all four values. Each value is sent with `uses` uses.
- */
+/* Sends tasks 0 to 3, which start; the argument `uses` becomes the field `uses` of each. Task 4 has
+ * the values of tasks 0 to 3 as inputs. Task 5 has the value of task 4 as its input. */
 static void four_and_one(struct rig *r, uint32_t uses)
 {
     rig_measure(r, OP_INC, 3 * MR_MS);
@@ -430,7 +430,7 @@ static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
 {
     struct rig *r = *state;
     four_and_one(r, 1);
-    /* No slot is free for task 6, because two strands are before it. */
+    /* Task 6 is ready, but the strands of tasks 0 to 3 hold both slots. */
     rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     assert_int_equal(mr_worker_wake_after(r->w), 1);
@@ -454,8 +454,8 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
     rig_result(r, &s->items[0], MR_STRAND_DONE);
     rig_report(r, s, 1);
     rig_turn(r);
-    /* If the core still used the operator's run time from before, it would have begun two strands
-     * of four tasks each. */
+    /* If the core still used the run time that the operator had before task 9, it would have begun
+     * two strands of four tasks each. */
     assert_int_equal(strand_of(r, 1)->count, 1);
     assert_int_equal(strand_of(r, 2)->count, 1);
     rig_run_all(r);

@@ -43,8 +43,8 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
     mr_buf_add(&mr_sched__store_batch(s, store)->claimed, &v->object, sizeof v->object);
 }
 
-/* Moves the value to the new store of the node, which may have the disk of the old store, and asks
- * the new store whether it has the object. */
+/* Moves the value from its store to `heir`, the store that has taken its place on the node, and
+ * asks `heir` whether it has the object. `heir` may have found the object on the disk. */
 static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
 {
     if (v->worker != NONE) { /* kept_bytes counts only objects that a worker keeps */

@@ -6,7 +6,8 @@
 #include "services/scheduler/core/state/lookup.h"
 
 void mr_sched__queue_job_changed(struct mr_sched *s, uint32_t job);
-void mr_sched__queue_charge(struct mr_sched *s, uint32_t task); /* the task was sent */
+/* Charges a job for the estimated run time of its task `task`, which was sent to a worker. */
+void mr_sched__queue_charge(struct mr_sched *s, uint32_t task);
 void mr_sched__queue_put(struct mr_sched *s, uint32_t task);
 void mr_sched__queue_drop(struct mr_sched *s, uint32_t task);
 uint32_t mr_sched__queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */

@@ -55,9 +55,10 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* `stopping` of a worker is the sum of the marks of the attempts that it was told to stop and that
- * have not ended. If a worker reported the end of an attempt twice, the sum would not return to 0,
- * and mr_sched__is_stopping would be true until STOPPING_MAX has passed. */
+/* A mark is a hash of an attempt. `stopping` of a worker is the sum of the marks of the attempts
+ * that the worker was told to stop and that have not ended. If the worker reports the end of one of
+ * several attempts twice, the sum does not return to 0. Then mr_sched__is_stopping is true until
+ * STOPPING_MAX has passed. */
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];

@@ -411,7 +411,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
-    j->fallen = 0; /* each failure that is restored below counts the task again */
+    j->fallen = 0; /* mr_sched__task_fail, called below, counts the fallen tasks again */
     if (j->state == MR_JOB_RUNNING) mr_sched__slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;

@@ -76,10 +76,10 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
-/* Called when a worker has registered. If a worker of the same name was lost on this node, it has
- * come back, and its loss no longer counts: a worker unpins everything when it learns that it was
- * lost. Retries on the node wait a while until it has done so, as for an attempt that was told to
- * stop. */
+/* Called when a worker has registered. If the node's only lost worker has the same name, the lost
+ * worker has come back. A worker unpins everything when it learns that it was lost, so its loss no
+ * longer counts. Retries on the node wait a while, as they do after an attempt was told to stop, so
+ * that the worker has time to unpin. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];

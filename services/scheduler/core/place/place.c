@@ -225,11 +225,13 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     return ns;
 }
 
-/* Called for work stealing: `worker` would take the task from `from`. True: the task would start
- * earlier on `worker`, even after other tasks of `taken` ns that `worker` takes, too. The margin is
- * SIBLING_NS, as in near_sibling. So when a stolen task is placed, the rule for siblings does not
- * choose `from` again. The rule for the sticky worker may choose `from`, for at most STICKY_NS of
- * work. */
+/* Decides for work stealing whether `worker` takes the task from the worker `from`. `taken` is the
+ * run time of the tasks that `worker` already takes from `from`. True: `worker` may run the task
+ * and has room for it, and the estimated start there is more than SIBLING_NS earlier than on
+ * `from`.
+ *
+ * A stolen task is placed again. near_sibling has the same margin, so it does not choose `from`.
+ * The rule for the sticky worker may return stolen tasks to `from`, at most STICKY_NS of work. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -272,11 +274,13 @@ static bool is_crowded(
     return is_held;
 }
 
-/* Back-pressure on producers. While more than three quarters of a worker's memory are in use, a
- * root is not sent to the worker if a task runs there that will end. If only long-running tasks run
- * there, the root is sent: without new results no memory would be freed. Roots whose measured
- * results are large wait while the store is nearly full. While consumers are sent in order to free
- * memory (memory_order.c), such roots are not sent to busy workers. */
+/* Back-pressure on producers: true if the root `t` has to wait. A worker is busy if it has a
+ * running task that is not long-running.
+ *
+ * - While more than three quarters of a worker's memory are in use, the worker gets no root if it
+ *   is busy. A worker that is not busy may get the root, because its tasks would free no memory.
+ * - A root whose measured results are large waits while the store is nearly full. It is not sent to
+ *   a busy worker while consumers are sent first to free memory (memory_order.c). */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     return is_crowded(s, w, t, &s->totals.roots_held);

@@ -1,4 +1,4 @@
-/* The memory of effects. */
+/* The memory of effects. An effect is what the core tells the shell to do (effect.h). */
 #include "services/scheduler/core/state/effect.h"
 
 #include "base/alloc.h"

@@ -86,7 +86,7 @@ struct mr_sched_event {
     uint32_t index;
     uint32_t slot;
     uint64_t incarnation;
-    /* the shell's number of the stream; notes about the stream carry this number */
+    /* the shell's number of the worker's stream; it is also in notes (effect.h) about the stream */
     uint64_t session;
     uint64_t sequence;
     struct mr_str text;

@@ -35,7 +35,7 @@ enum task_flag {
     T_TARGET = 1 << 0,
     T_IMPURE = 1 << 1,
     T_QUEUED = 1 << 2, /* the task is in the ready queue */
-    T_PARKED = 1 << 3, /* the task waits on its class's list: no worker could take it */
+    T_PARKED = 1 << 3, /* no worker could take the task, so it is in the list of its struct class */
     T_SENT = 1 << 4,
     T_STEALING = 1 << 5,    /* the worker was asked to give the task back and has not answered */
     T_UNKNOWN = 1 << 6,     /* the task was sent while the run time of its operator was unknown */
@@ -160,7 +160,7 @@ struct block { /* up to BLOCK_BYTES bytes of a value that is too large for its r
 
 struct failure { /* why a task failed; owns the texts, which are on the heap */
     uint32_t task;
-    uint32_t next; /* next failure in order of age */
+    uint32_t next;
     int code;
     uint32_t attempts;
     uint32_t op;

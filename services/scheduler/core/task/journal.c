@@ -179,8 +179,8 @@ void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
     mr_sched__record_value(s, task, &s->journal.open);
 }
 
-/* Writes every value that the value of `task` refers to, directly or through other values, into the
- * open record, each value once. A target cannot be read without these values. */
+/* Writes into the open record, each once, the values that the value of `task` refers to, directly
+ * or through other values. Without these values the value of `task` cannot be read. */
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;

@@ -18,8 +18,8 @@ void mr_sched__journal_flush(struct mr_sched *s);
 /* Adds the task's value to the open record. The value is not announced. */
 void mr_sched__journal_part(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task);
-/* Adds the task's value, and the values that it refers to, to the open record. A target is
- * announced as soon as Redis has acknowledged the record. */
+/* Adds the value of `task`, and all values that this value refers to, to the open record. If `task`
+ * is a target, its value is announced as soon as Redis has acknowledged the record. */
 void mr_sched__journal_value(struct mr_sched *s, uint32_t task);
 void mr_sched__note_ready(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_tell(struct mr_sched *s);

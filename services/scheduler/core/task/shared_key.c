@@ -504,8 +504,8 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Pushes the jobs that share keys of `job`, each job once. False: one of these jobs has to stay,
- * because no client has asked to forget it. */
+/* Pushes the jobs that share keys of `job` onto s->stack, each job once. False: one of these jobs
+ * has to stay, because no client has asked to forget that job. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];

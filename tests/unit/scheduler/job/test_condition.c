@@ -193,7 +193,8 @@ static void the_uses_of_a_state_include_its_loop(void **state)
     assert_int_equal(sent_args.uses, MR_USES_OF_LOOP | 3);
 }
 
-/* A loop that ran all its rounds without a true condition is explained as such. */
+/* A loop has run all its rounds, and its condition was never true. The explanation of the loop's
+ * result says so. */
 static void a_loop_without_an_end_is_explained(void **state)
 {
     (void)state;

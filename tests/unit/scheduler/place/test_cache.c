@@ -122,7 +122,7 @@ static void an_instance_is_sent_ahead_of_its_inputs(void **state)
     run(r, job);
 }
 
-/* The worker of one input retires, so that input waits. Then z waits too. */
+/* One input of z may run only at a worker that retires. This input waits, and so z waits too. */
 static void an_instance_is_not_sent_ahead_of_inputs_that_wait(void **state)
 {
     (void)state;

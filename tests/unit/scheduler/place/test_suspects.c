@@ -265,7 +265,7 @@ static void after_three_crashes_the_error_says_how_often_and_where(void **state)
     assert_true(mr_str_eq(e.worker, MR_STR("last")));
 }
 
-/* The count of blamed crashes begins anew when the task has made a value. */
+/* When a task makes a value, the count of the crashes that are blamed on the task returns to 0. */
 static void what_was_done_is_not_blamed_for_crashes_before(void **state)
 {
     (void)state;
