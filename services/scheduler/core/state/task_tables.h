@@ -66,9 +66,7 @@ enum ref {
 enum fused_use {
     /* the worker reports the value and keeps it until the scheduler releases the value */
     FUSED_REPORTED,
-    /* the task was sent with the number of tasks that use its value, and no further use of the
-     * value was added since */
-    FUSED_COUNTED,
+    FUSED_COUNTED, /* the task was sent with the number of its value's users, which still holds */
     /* the task and all tasks that use its value have run in one fused run; the completion of the
      * last of these tasks releases the value */
     FUSED_CONSUMED,
@@ -80,10 +78,8 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
             uint32_t waiting; /* inputs without a value */
             uint32_t unsent;  /* inputs without a value whose task was not sent to a worker */
         };
-        struct { /* while READY, RUNNING or DONE */
-            /* when the task became ready, in microseconds, the low 40 bits: see ready_at; 0: the
-             * task was never ready */
-            uint64_t ready_us : 40;
+        struct {                    /* while READY, RUNNING or DONE */
+            uint64_t ready_us : 40; /* see ready_at; 0: the task was never ready */
             /* index of the input whose value came last; the task's own index: it waited for none */
             uint64_t last_input : 24;
         };
@@ -111,9 +107,8 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 2; /* crashes of workers that this task is blamed for: place/quarantine.c */
-    /* When ready, the task had to wait because memory was short, or because the workers that have
-     * its operator were full. */
-    uint8_t was_held : 1;
+    uint8_t
+        was_held : 1; /* when ready, the task waited for memory or for a worker that may run it */
     /* the task is RELEASED without a value, because the tasks that needed it failed */
     uint8_t is_abandoned : 1;
     uint8_t refs : 2;      /* enum ref */
@@ -160,7 +155,6 @@ struct block { /* up to BLOCK_BYTES bytes of a value that is too large for its r
 
 struct failure { /* why a task failed; owns the texts, which are on the heap */
     uint32_t task;
-    uint32_t next;
     int code;
     uint32_t attempts;
     uint32_t op;
