@@ -378,14 +378,19 @@ void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at, mr_t
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-/* Divides the time in which the task ran: inputs first, the result last. */
+/* Divides the time in which the task ran: inputs first, the result last. The kernel's delays are
+ * known as a sum. What does not fit beside inputs and result was a part of the result, or of the
+ * inputs. */
 static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr_time settled)
 {
     mr_duration wall = t->finished - t->started;
     mr_duration input = MR_MIN(t->input_ns, wall);
     mr_duration output = MR_MIN(t->output_ns, wall - input);
+    mr_duration late = MR_MIN(t->late_ns, wall), beside = wall - input - output;
+    mr_duration within = late - MR_MIN(late, beside), of_output = MR_MIN(within, output);
+    output -= of_output;
+    input -= MR_MIN(within - of_output, input);
     mr_duration room = MR_MIN(t->room_ns, output);
-    mr_duration late = MR_MIN(t->late_ns, wall - input - output);
     mr_duration cpu = MR_MIN(t->cpu_ns, wall - input - output - late);
     mr_duration blocked = wall - input - output - late - cpu;
     /* a paused thread uses no processor: the pause is a part of what is left */

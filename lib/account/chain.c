@@ -61,17 +61,25 @@ static const struct mr_account_recent *last_input(
     return d && d->started <= x->started ? d : NULL;
 }
 
+/* Adds the time from `from` on, in which the worker had to act. Of this time, the kernel delayed
+ * the worker for at most `*delayed`, which is reduced by what was added as PREEMPTED. */
+static void worker_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
+    const struct mr_account_recent *x, mr_duration *delayed)
+{
+    mr_time at = c->at;
+    mr_account_chain_down(c, MR_MAX(from, at - MR_MIN(*delayed, at)), MR_ACCOUNT_PREEMPTED, x);
+    *delayed -= MR_MIN(at - c->at, *delayed);
+    mr_account_chain_down(c, from, class, x);
+}
+
 /* Adds the time from when the worker had the message with task `x` to the task's start. `need`:
  * when the message and the result of the last input existed, wherever they were. */
 static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_recent *x,
-    const struct mr_account_recent *input, mr_time need)
+    const struct mr_account_recent *input, mr_time need, mr_duration *delayed)
 {
     mr_time here = MR_MAX(x->inputs, need);
     /* until `lane_free` the task's executor ran other tasks */
-    mr_time free = MR_MAX(here, x->lane_free);
-    mr_account_chain_down(
-        c, MR_MAX(free, x->started - MR_MIN(x->delayed_ns, x->started)), MR_ACCOUNT_PREEMPTED, x);
-    mr_account_chain_down(c, free, MR_ACCOUNT_HANDOFF, x);
+    worker_down(c, MR_MAX(here, x->lane_free), MR_ACCOUNT_HANDOFF, x, delayed);
     mr_account_chain_down(c, here, MR_ACCOUNT_IMBALANCE, x);
     if (here == need) return;
     enum mr_account_class way = x->is_restored ? MR_ACCOUNT_RESTORE : MR_ACCOUNT_TRANSFER;
@@ -88,16 +96,17 @@ static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_r
 static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_recent *input, mr_time floor, mr_time slot_known)
 {
+    mr_duration delayed = x->delayed_ns;
     if (x->received)
-        wait_at_worker(c, x, input, MR_MAX(x->received, floor));
+        wait_at_worker(c, x, input, MR_MAX(x->received, floor), &delayed);
     else if (x->sent)
         mr_account_chain_down(c, MR_MAX(x->sent, floor), MR_ACCOUNT_UNKNOWN, x);
-    mr_account_chain_down(c, x->sent ? MR_MAX(x->sent, floor) : MR_NEVER, MR_ACCOUNT_SEND, x);
+    if (x->sent) worker_down(c, MR_MAX(x->sent, floor), MR_ACCOUNT_SEND, x, &delayed);
     if (x->ready && x->sent > floor) {
         mr_time ready = MR_MAX(x->ready, floor);
         mr_account_chain_down(c, MR_MAX(ready, slot_known),
             x->hold ? (enum mr_account_class)x->hold : MR_ACCOUNT_DECIDE, x);
-        mr_account_chain_down(c, ready, MR_ACCOUNT_REPORT, x);
+        worker_down(c, ready, MR_ACCOUNT_REPORT, x, &delayed);
         mr_account_chain_down(
             c, floor, input ? MR_ACCOUNT_REPORT : MR_ACCOUNT_DECIDE, input ? input : x);
     }
@@ -124,7 +133,7 @@ static void step_down(struct mr_account_chain *c, const struct mr_account_recent
     mr_account_chain_down(c, before->started, MR_ACCOUNT_DEPENDENCY, before);
 }
 
-/* Adds what a task waited for that has no input. */
+/* Adds the wait of task `x`, which has no input, down to the submission of its job. */
 static void root_down(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_job_times *job, mr_time slot_known)
 {

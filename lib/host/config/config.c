@@ -183,8 +183,8 @@ struct parse {
     void *config;
     /* By option: true if the environment or a flag has set the option. */
     bool *given;
-    /* By option: true if a flag has set the option. The first flag of a list replaces the list that
-     * the environment has set. */
+    /* By option: true if a flag has set the option. If the option has a list, the first flag
+     * replaces the list that the environment has set. */
     bool *by_flag;
 };
 

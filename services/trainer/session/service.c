@@ -1,5 +1,6 @@
-/* The service Trainings, except Start. A call that changes the core waits for an effect. A call
- * that only reads is answered at once. */
+/* The service Trainings, except Start. A call that changes the state of a training is answered when
+ * the core has an effect (core/effect.h) that answers it. A call that only reads is answered at
+ * once. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"

@@ -262,7 +262,7 @@ os.sched_setaffinity(0, [{cpu}])
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
 end = time.monotonic() + 1.0
 while time.monotonic() < end: pass"""
-        tasks = {f"x{i}": {"op": "array.random", "args": [[300, 300], i]} for i in range(2)}
+        tasks = {f"x{i}": {"op": "array.random", "args": [[500, 500], i]} for i in range(2)}
         for i in range(400):
             tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref("x0"), ref("x1")]}
             tasks[f"s{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}

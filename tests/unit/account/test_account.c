@@ -244,6 +244,23 @@ static void a_worker_that_the_kernel_delays_hands_over_late(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 500);
 }
 
+/* A task of 1,000 ms stored its result for 900 ms. The kernel ran other threads for 800 ms. */
+static void a_delay_while_the_result_is_stored_is_no_output(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    struct mr_account_task t = ran(0, 0, 1, 1001);
+    t.output_ns = t.room_ns = MS(900);
+    t.late_ns = MS(800);
+    t.cpu_ns = MS(100);
+    give(t);
+    mr_account_job_over(at.a, 0, MS(1001), MS(1001));
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_PREEMPTED), 800);
+    assert_int_equal(ms_of(MR_ACCOUNT_MEMORY) + ms_of(MR_ACCOUNT_OUTPUT), 200);
+}
+
 /* Clients learn of the end of a job when Redis has the record of it. */
 static void the_end_of_a_job_waits_for_the_journal(void **state)
 {
@@ -689,6 +706,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_job_waits_for_the_journal),
         cmocka_unit_test(a_paused_worker_is_stopped_and_so_is_who_waits_for_it),
         cmocka_unit_test(a_paused_scheduler_decides_late),
+        cmocka_unit_test(a_delay_while_the_result_is_stored_is_no_output),
         cmocka_unit_test(a_worker_that_the_kernel_delays_hands_over_late),
         cmocka_unit_test(messages_of_a_paused_worker_wait),
         cmocka_unit_test(measured_times_longer_than_the_run_are_cut),

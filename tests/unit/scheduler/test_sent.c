@@ -16,7 +16,7 @@
 
 /* Copies of what one worker was sent, because a batch lives for one step only. */
 static struct sent {
-    uint32_t slot; /* row number of that worker */
+    uint32_t slot; /* the worker's row in the core's table of workers */
     uint32_t count, values_count, batches;
     struct sent_row {
         uint64_t job;

@@ -318,10 +318,10 @@ static void outdate(struct mr_sched *s, uint32_t task)
  *      message to release them.
  *   4. Values that were replayed from the journal and refer to this value count as its consumers,
  *      before step 9 tests whether it has any.
- *   5. If the task is the `until` of a loop, its value decides which edges to an exit count in step
- *      6.
+ *   5. If the task is the `until` of a loop, its value decides which input of the loop's exit step
+ * 6 takes into account.
  *   6. Each dependent has one missing input less. A dependent that was sent to a worker earlier
- * gets the value there; one that was not sent becomes ready if no input is missing.
+ *      gets the value there; one that was not sent becomes ready if no input is missing.
  *   7. The journal gets the value, before step 9 may write the end of the job.
  *   8. Tasks of other jobs that share the key take the value, before step 9 may release it.
  *   9. The job has one target less to wait for, or the value is released because nothing uses it.
