@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -247,36 +246,6 @@ class Processes(Case):
         c = self.cluster(2, "--plugin", os.environ["MILLRACE_TEST_PLUGIN"], env={"MILLRACE_TEST_LOAD_MS": "1000"})
         p = c.get(f"/v1/account?from_ns={begun}&until_ns={time.time_ns()}")
         self.planted({name: int(ns) / 1e9 for name, ns in p["classes"].items()}, "start_up", 2 * 1.0)
-
-    def test_a_hog_of_the_processor_at_real_time_priority(self):
-        """The workers may use one processor, of which the hog takes 95 % for a second: the kernel leaves
-        the rest to others."""
-        try:
-            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        except PermissionError:
-            self.skipTest("real-time priority needs root")
-        cpu = max(os.sched_getaffinity(0))
-        hog = f"""import os, time
-os.sched_setaffinity(0, [{cpu}])
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-end = time.monotonic() + 1.0
-while time.monotonic() < end: pass"""
-        tasks = {f"x{i}": {"op": "array.random", "args": [[500, 500], i]} for i in range(2)}
-        for i in range(400):
-            tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref("x0"), ref("x1")]}
-            tasks[f"s{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}
-        graph = {"tasks": tasks, "targets": [k for k in tasks if k[0] == "s"]}
-        self.slots = 1
-        c = self.cluster(1)
-        for tid in os.listdir(f"/proc/{c.pids('mr-worker')[0]}/task"):
-            os.sched_setaffinity(int(tid), [cpu])
-        self.done(c, graph)
-        job = c.submit(graph)
-        wait_for("tasks", lambda: int(c.job(job)["counts"]["done"]) >= 100)
-        subprocess.run([sys.executable, "-c", hog], check=True)
-        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
-        self.planted(self.account(self.profile(c, job)), "preempted", 0.95)
 
 
 if __name__ == "__main__":
