@@ -93,8 +93,8 @@ enum { PARSE, TOTAL, PARALLEL, ORDER, WRITE, READ, FREE, KINDS };
 static const char *const kinds[KINDS] = {"JSON to DOM (yyjson)", "JSON to graph, all of it",
     "the same by four threads", "cull and order alone", "graph to bytes", "bytes to graph", "free"};
 
-/* Returns the time to order the nodes of a finished graph once more, in the form in which a builder
- * has them. */
+/* Orders the nodes of a finished graph once more with mr_order_make, which builders call. Returns
+ * the time of this call. */
 static double time_order(const struct mr_graph *g)
 {
     uint32_t *count = mr_alloc_array(g->nodes_count, sizeof *count);

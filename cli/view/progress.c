@@ -66,10 +66,10 @@ static void add_bar(uint64_t done, uint64_t all, unsigned width, struct mr_buf *
     mr_buf_add_byte(out, ']');
 }
 
-/* Appends what the job waits for. If values are being persisted: how many bytes. Otherwise, if no
- * task has ended for the time STUCK: the task that runs longest, or if none is known, for how long
- * no task has ended. Otherwise: nothing. The key is cut so that the text has at most `columns`
- * columns (0: no limit). */
+/* Appends what the job waits for. If values are being persisted: how many bytes. Otherwise nothing,
+ * until no task has ended for the time STUCK. Then the task that has run longest, or for how long
+ * no task has ended if no running task is known. The task's key is cut to fit the text into
+ * `columns` columns (0: no limit), but not to fewer than KEY_MIN columns. */
 static void add_wait(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
     unsigned columns, struct mr_buf *out)
 {

@@ -136,7 +136,7 @@ void mr_backends_free(struct mr_backends **backends)
     mr_backends_set_workers(b, NULL, 0);
     mr_rpc_channel_close(&b->trainer);
     mr_rpc_channel_close(&b->scheduler);
-    /* The callback of the call uses `b`, so the loop runs until the call has ended. */
+    /* The callback of the call `asking` uses `b`, so the loop runs until this call has ended. */
     while (b->asking.v)
         (void)mr_rpc_loop_run(b->loop, MR_NEVER);
     mr_release(b);

@@ -36,7 +36,7 @@ struct job {
     uint32_t number, client;
     uint32_t last; /* the task that finished last; MR_ACCOUNT_NONE: none has */
     mr_time last_finished;
-    struct mr_account_chain chain; /* from the end of the job to its beginning */
+    struct mr_account_chain chain; /* the job's critical path (chain.h), from its end backward */
 };
 
 struct mr_account {

@@ -10,7 +10,7 @@
 
 #define MR_ACCOUNT_NONE UINT32_MAX
 
-/* A time of 0 is not known. All times are of one clock. */
+/* Except in `lane_free`, 0 stands for a time that is not known. All times are of one clock. */
 struct mr_account_recent {
     uint32_t job, index;
     uint32_t last_input; /* index of the input whose value came last; `index`: there is none */

@@ -22,9 +22,9 @@ typedef struct {
     uint64_t v;
 } mr_node_id;
 
-/* The id of an object, which is an immutable byte string. An object id is never used twice. The
- * process that makes the object draws `maker` at random once, and counts `number` from 1. As text:
- * 32 lower-case hexadecimal digits, `maker` first. */
+/* Object id. An object is an immutable byte string. An object id is never used twice. Each process
+ * that makes objects draws `maker` at random once, and counts `number` from 1. As text: 32
+ * lower-case hexadecimal digits, `maker` first. */
 typedef struct {
     uint64_t maker;
     uint64_t number;

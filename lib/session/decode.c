@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-/* The high bit of eight bytes. A byte of a varint has this bit if another byte of the varint
- * follows. */
+/* The high bits of all eight bytes of a word. In a varint, every byte except the last has its high
+ * bit set. */
 #define HIGH_BITS UINT64_C(0x8080808080808080)
 
 struct reader {

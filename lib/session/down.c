@@ -1,4 +1,5 @@
-/* Checks the columns of a SchedulerMessage, as a worker's core needs them. */
+/* Checks that the columns of a SchedulerMessage (session/refs.h) belong together. The worker's core
+ * relies on this check. */
 #include "session/down.h"
 
 #include "base/limits.h"

@@ -193,8 +193,9 @@ static double moved_by(const struct mr_glm *g, double *room)
     return mr_glm_metric_square(g, room, room + g->columns + 1);
 }
 
-/* Returns the scale of the objective in a metric. A separable fit approaches a mean loss of 0,
- * which cannot scale a tolerance, so families other than normal have a lower bound. */
+/* Returns the scale of the objective, for relative tolerances of a fit with a metric. On separable
+ * data the mean loss approaches 0, and a tolerance relative to 0 would be of no use. So the scale
+ * is at least LOSS_MIN, except for the family normal. */
 static double metric_size(const struct mr_glm *g)
 {
     return fmax(size_of(g), g->family == MR_GLM_NORMAL ? 0 : LOSS_MIN);

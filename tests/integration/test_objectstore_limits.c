@@ -57,7 +57,7 @@ static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
         mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     mr_object_id id;
     struct mr_store_stats stats;
-    while (!mr_store_put(st, "x", 1, NULL, 0, &id, &e)) /* makes objects up to their limit */
+    while (!mr_store_put(st, "x", 1, NULL, 0, &id, &e)) /* until there are too many objects */
         assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
     looks = 0;
     assert_int_equal(mr_store_create_or_stop(st, 100, FOR_EVER, stop, &draft, &e), MR_ECANCELED);

@@ -65,7 +65,8 @@ static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run 
     sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
 }
 
-/* Moves values that are in no store to the store, so that the finished items can be reported. */
+/* Makes objects of the values that are in no store yet, so that the finished items can be
+ * reported. */
 static void settle(struct sim *s, struct sim_proc *p, struct sim_run *r)
 {
     for (uint32_t i = 0; r->locals && i < r->next; i++) {

@@ -185,8 +185,9 @@ void sim_journal_save(struct sim *s)
 }
 
 /* Redis and the scheduler die. Redis comes back empty, or with the journal that the last scheduler
- * found at its start. Jobs accepted since then are lost, as documented; other jobs are as they were
- * then. So clients may see other values of these jobs than before. */
+ * found at its start. Jobs that are not in this journal are lost, as documented. The jobs that are
+ * in it go back to the state that they have there. So their clients may see other values than
+ * before. */
 void sim_journal_rewind(struct sim *s)
 {
     static const struct sim_journal nothing;

@@ -199,7 +199,7 @@ struct sim {
     struct sim_spec specs[SPECS_MAX + AGAIN_MAX];
     uint32_t specs_count;
     struct mr_json_template *templates[TEMPLATES];
-    struct mr_buf template_rest[TEMPLATES]; /* JSON of each template behind "params" */
+    struct mr_buf template_rest[TEMPLATES]; /* for each template, its JSON text after "params" */
     /* processes to which tasks of the last template in `templates` were sent (templates.c) */
     struct sim_places *places;
     struct sim_job jobs[8 * SPECS_MAX];

@@ -39,6 +39,7 @@ struct mr_feed_moved mr_feed_moved(const struct mr_feed *f);
 
 /* Returns the batch of step `step`, counted over all epochs. Lent until the next call. */
 void mr_feed_batch(struct mr_feed *f, uint64_t step, struct mr_nn_batch *out);
-/* Returns `n` rows of the share (at most `batch`) in stored order, from row `first` on. Rows that
- * are contiguous in memory are not copied. Lent until the next call. */
+/* Returns `n` rows of the share in stored order, from row `first` on. `n` is at most the spec's
+ * `batch`. Rows that are contiguous in memory are not copied. The rows are lent until the next
+ * call. */
 void mr_feed_range(struct mr_feed *f, uint64_t first, uint32_t n, struct mr_nn_batch *out);

@@ -4,9 +4,9 @@
  * worker as many rows as the even split, but from partitions of its own node, as far as they
  * suffice.
  *
- * A partition moves as a whole, and once to each node, however many workers read it there. A node
- * that lacks rows trains on exactly the missing number of rows from other nodes. As partitions move
- * as a whole, the node may fetch more rows than it trains on.
+ * A partition moves as a whole. A node fetches it at most once, however many of the node's workers
+ * read it. A node that lacks rows trains on exactly the missing number of rows from other nodes. As
+ * partitions move as a whole, the node may fetch more rows than it trains on.
  *
  * Pure: the same input gives the same plan on any machine. Knows no store and no session. */
 #pragma once

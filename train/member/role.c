@@ -69,8 +69,8 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    /* gRPC calls carry the cluster's secret. So the addresses of members that a trainer of another
-     * cluster names are left out, and these members are not called. */
+    /* gRPC calls carry the cluster's secret. If the trainer belongs to another cluster, its members
+     * must not get the secret. So the place has no address, and the member is not called. */
     bool is_ours = r->credential || !r->env->for_trainer;
     return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }

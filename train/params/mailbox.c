@@ -1,6 +1,6 @@
 /* Collects the gradients that clients have announced in their own segments and those that came by
- * gRPC. Drops gradients that are lost or repeated (enum mr_push_outcome). Tells the sender of each
- * gradient the outcome. */
+ * gRPC. Drops a gradient that cannot be used or that came before: enum mr_push_outcome has the
+ * reasons. Tells the sender of each gradient the outcome. */
 #include "train/params/mailbox.h"
 
 #include "base/alloc.h"

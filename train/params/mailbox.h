@@ -35,9 +35,9 @@ struct mr_push {
  * caller may hold several gradients at once. MR_ETIMEOUT: no gradient came by the deadline.
  * MR_ECANCELED: the stop flag is set. */
 int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out);
-/* Used to wait for gradients and for announcements together. The caller reads the word, looks for
- * work (mr_shard_next_push with deadline 0, mr_shard_early), and then sleeps until the word has
- * changed. The sleep may end early. */
+/* These two functions wait for pushes and for announced parts of gradients (mr_early) together. The
+ * caller reads the word with mr_shard_word and looks for work (mr_shard_next_push with deadline 0,
+ * mr_shard_early). Then mr_shard_sleep sleeps until the word has changed. It may return earlier. */
 uint32_t mr_shard_word(const struct mr_shard *s);
 void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline);
 /* Ends the use of a push: returns the buffer and the outcome to the worker. Until this call the

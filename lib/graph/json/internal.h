@@ -134,12 +134,12 @@ struct mr_json_limits mr_json_widest(size_t text_bytes);
 
 /* ---- document.c ---- */
 
-/* Tells where the entries are that the parsed document lacks. All zeros: the document is complete.
- */
+/* An entry is a member of the object "tasks" or "dsk". This struct tells where the entries are if
+ * the parsed document lacks them. All zeros: the document is complete. */
 struct mr_json_entries_source {
     struct mr_str text;                  /* the whole text; empty: unknown, as in a template */
     const struct mr_json_slices *slices; /* the entries in `text`; NULL: the document has them */
-    struct mr_json_stream *stream; /* a stream that has read the entries already; NULL: none */
+    struct mr_json_stream *stream;       /* a stream that has taken the entries; NULL: none */
 };
 
 /* Adds all of the job to the builder. */

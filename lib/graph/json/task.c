@@ -221,7 +221,8 @@ static int check_form(struct mr_json *j, const struct entry *entry)
     return MR_OK;
 }
 
-/* Sets `out` to the text of {"ref"}, {"object"} or {"name"}, with its `${…}` replaced. */
+/* Sets `out` to the value `v` of the field `f` ("ref", "object", "name" or "op"), which must be a
+ * text. Each `${…}` in the text is replaced. */
 static int form_text(struct mr_json *j, enum field f, yyjson_val *v, struct mr_str *out)
 {
     int err = MR_OK;

@@ -94,9 +94,9 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
         (int)MR_MIN(credentials->role.n, (size_t)40), credentials->role.p);
 }
 
-/* Returns the kinds of services that have this secret. Sets `*is_user` to true if the text is a
- * user's token. A text is both only if the files have changed since they were last compared. If
- * neither file knows the text, both files are checked for changes at once. */
+/* Returns the kinds of services whose secret is `token`. Sets `*is_user` to true if `token` is a
+ * user's token. `token` is both only if the secret file and the token file have changed since they
+ * were last compared. If neither file knows `token`, both are checked for changes without delay. */
 static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_user)
 {
     unsigned services = a->secrets ? mr_secret_file_knows(a->secrets, token) : 0;

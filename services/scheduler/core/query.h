@@ -129,7 +129,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, str
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 /* The scheduler's clock minus the worker's. */
 int64_t mr_sched_clock_offset(const struct mr_sched *s, uint32_t slot);
-uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* each worker's `slot` is below it */
+uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* larger than every worker's `slot` */
 /* True: the connected workers together have more slots than tasks. Always false with more than 64
  * workers, because counting the tasks would take too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);

@@ -1,5 +1,6 @@
-/* The latest events of the cluster in a ring of fixed size, and the events that follow from two
- * states of a worker or store. No I/O and no clock. telemetry/cluster_watch.c uses the ring. */
+/* A ring of fixed size with the latest events of the cluster. Also compares an earlier and a later
+ * state of a worker or store, and tells which events happened in between. No I/O and no clock.
+ * telemetry/cluster_watch.c uses this file. */
 #pragma once
 
 #include "base/id.h"
@@ -70,7 +71,8 @@ struct mr_cluster_seen {
 };
 
 #define MR_CLUSTER_CHANGES_MAX 3
-/* Stores the events that lie between two states of a worker, in order, and returns how many. */
+/* Stores the events that lead from state `before` of a worker to state `now`, in order, and returns
+ * how many. */
 size_t mr_cluster_worker_changes(const struct mr_cluster_seen *before,
     const struct mr_cluster_seen *now, enum mr_cluster_change out[MR_CLUSTER_CHANGES_MAX]);
 enum mr_cluster_change mr_cluster_store_change(

@@ -15,7 +15,7 @@
 
 #define STORE_TIMEOUT (5 * MR_SECOND)
 #define RELEASE_AFTER (100 * MR_MS)
-/* pause before names are removed again, while the store is away */
+/* pause before the next attempt to remove names, after Redis or the store failed */
 #define RELEASE_AGAIN (2 * MR_SECOND)
 #define MESSAGE_BYTES_MAX 4096
 

@@ -18,10 +18,11 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-#define SLOT_STRANDS_MAX 2u /* limit of strands at a slot, without those cut to nothing */
+#define SLOT_STRANDS_MAX 2u /* limit of strands at a slot that still have unreported tasks */
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
-#define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
+/* limit of the bytes of inline values in Register, the worker's first message on a stream */
+#define SEND_INLINE_MAX ((size_t)4 << 20)
 #define SEND_TEXTS_MAX 256u
 /* limit of times of receipt that wait to be sent; each message with tasks has one */
 #define RECEIVED_MAX 64u

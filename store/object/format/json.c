@@ -122,7 +122,7 @@ static int put_node(yyjson_val *v, struct mr_buf *out, struct mr_error *e)
 /* Converts a tree that yyjson has read with YYJSON_READ_BIGNUM_AS_RAW. */
 static int node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
 {
-    /* The nodes that are still to come, at each level of nesting. */
+    /* For each level of nesting: how many nodes of the open list or object are still to come. */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     unsigned depth = 0;
     const yyjson_val *end = unsafe_yyjson_get_next(node);

@@ -212,7 +212,7 @@ static void test_few_bytes_are_chosen(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(rows_of(&f), 1400);
-    assert_int_equal(moved(&f), 1); /* node 1 uses 300 of the part's 400 rows */
+    assert_int_equal(moved(&f), 1); /* node 1 uses 300 of the 400 rows of parts[0] */
     struct mr_row_plan p;
     mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, &p);
     assert_int_equal(p.moved_bytes, 3200);

@@ -71,8 +71,8 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_ws_ref
     s->stack_count -= n;
 }
 
-/* Takes all values from the worker. Values that only this worker had are lost. The other values
- * exist elsewhere, too; they merely have no worker any more that keeps them. */
+/* Takes all values from the worker. A value of which only this worker had the bytes is lost. A
+ * value of which an object store or the scheduler's cache has the bytes stays, without a keeper. */
 static void unkeep_all(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];

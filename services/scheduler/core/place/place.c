@@ -440,8 +440,8 @@ static uint32_t keeper_of(const struct mr_sched *s, uint32_t task)
     return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
 }
 
-/* True: one of the first INPUTS_MAX inputs of the task is more than a literal of the graph. False:
- * the task counts as a root. */
+/* True: at least one of the first INPUTS_MAX inputs of the task is not a literal of the graph.
+ * False: the task counts as a root. */
 static bool has_data(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

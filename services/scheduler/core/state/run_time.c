@@ -88,7 +88,8 @@ void mr_sched__slots_end(struct mr_sched *s, struct job *j)
     if (!j->ran_mark) return;
     j->slots_us += mr_sched__slots_us(s) - j->slots_mark;
     j->ran_us += (s->now - j->ran_mark) / MR_US;
-    /* the job ran for less than a microsecond: the cluster's present slots stand for the mean */
+    /* The job ran for less than a microsecond, or without slots. Then the mean number of slots,
+     * slots_us / ran_us, becomes the number of slots that the cluster has now. */
     if (!j->slots_us) {
         j->slots_us = s->slot_time.slots;
         j->ran_us = 1;

@@ -291,7 +291,7 @@ void mr_sched__loop_settle(struct mr_sched *s, uint32_t job)
         advance(s, job, i);
 }
 
-/* True: the values that unfinished exits take from the last round exist. */
+/* True: each exit that is not done has its input, which is a value of the loop's last round. */
 static bool has_states(const struct mr_sched *s, const struct job *j, uint32_t loop)
 {
     const struct mr_graph_loop *of = &j->graph->loops[loop];

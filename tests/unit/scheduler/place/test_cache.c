@@ -209,7 +209,8 @@ static void an_instance_stays_at_a_busy_worker(void **state)
     assert_int_equal(at(r, job, "y"), p.y);
 }
 
-/* A worker that is idle and has none of the template's tasks takes the task that would wait. */
+/* A task would have to wait at its cached worker. So an idle worker takes the task, if the cache
+ * names this idle worker for no task of the template. */
 static void a_new_worker_takes_what_would_wait(void **state)
 {
     (void)state;

@@ -278,8 +278,8 @@ static void however_short_tasks_are_a_slot_has_4096_at_most(void **state)
     assert_int_equal(sent(r, a, job), 4096);
 }
 
-/* For each slot a worker has two tasks, waiting or running, or as many as take 5 ms. A job of which
- * no task runs may send one more task, as the third. */
+/* For each slot, a worker takes tasks with 5 ms of work in all, but at least two tasks. While it
+ * has fewer than three tasks for each slot, it also takes a task of a job of which no task runs. */
 static void a_job_of_which_nothing_runs_gets_in_as_the_third(void **state)
 {
     (void)state;

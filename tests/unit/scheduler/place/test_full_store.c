@@ -166,8 +166,9 @@ static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
     assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
 }
 
-/* A long-running task does not free memory by ending. It may wait for the value of a root, so one
- * root may run although the store is full. */
+/* A root is a task without inputs. While only a long-running task runs, no memory becomes free
+ * soon, and this task may wait for the value of a root. So one root may run although the store is
+ * full. */
 static void beside_what_runs_long_one_root_may_run_in_a_full_store(void **state)
 {
     (void)state;
