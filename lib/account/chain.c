@@ -125,7 +125,8 @@ static const struct mr_account_recent *slot_before(
     return d && d->finished == x->lane_free ? d : NULL;
 }
 
-/* Adds what the task waited for, down to the start of the task `before`, which it followed. */
+/* Adds segments for the time between the start of task `before` and the start of task `x`, which
+ * followed `before`. */
 static void step_down(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_recent *before, mr_time slot_known)
 {
@@ -133,7 +134,8 @@ static void step_down(struct mr_account_chain *c, const struct mr_account_recent
     mr_account_chain_down(c, before->started, MR_ACCOUNT_DEPENDENCY, before);
 }
 
-/* Adds the wait of task `x`, which has no input, down to the submission of its job. */
+/* Adds segments for the time between the submission of the job and the start of task `x`, which has
+ * no input. */
 static void root_down(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_job_times *job, mr_time slot_known)
 {

@@ -1,6 +1,7 @@
 /* Makes a graph of a builder's nodes. A node without a definition becomes an alias of another job's
  * key, or is an error (build.h). Then the tasks are checked, and the nodes that no target needs
- * are dropped (culled). The other nodes are ordered, and the columns are copied into the graph. */
+ * are dropped (culled). The other nodes are ordered, and copied into the graph, whose arrays have
+ * one element for each node. */
 #include "graph/build/build.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
-/* Entries wait in one list in the order in which they came. A call carries entries from the front
- * of the list; they leave the list when Redis has answered. When a block is first sent, the log
- * decides for good whether it goes to Redis, to a file or is dropped. Each entry carries the counts
- * of its job, so the stream and the hash agree after every call.
+/* An entry is a block of spans with the counts of its job, or the counts alone. Entries wait in one
+ * list in the order in which they came. A call to Redis carries entries from the front of the list;
+ * they leave the list when Redis has answered. When a block is first sent, the log decides for good
+ * whether the block goes to the job's stream in Redis, to a file, or nowhere. The call also writes
+ * the counts into a hash in Redis, so the streams and the hash agree after every call.
  *
  * After each connect the log reads the hash of counts. The first time, it learns which traces
  * earlier processes left, and deletes those of jobs that do not live any more. Later, it notices

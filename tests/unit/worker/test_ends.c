@@ -538,8 +538,9 @@ static void what_is_used_up_lets_go_of_its_inputs(void **state)
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
-/* A drain makes the core cut all strands. A cancelled task stops before the executor answers the
- * cut of its strand. */
+/* A strand is a list of tasks that one executor runs. A drain makes the core ask executors to cut
+ * strands: to give back the tasks that have not begun. Here, a cancelled task stops before its
+ * executor has answered. */
 static void what_has_stopped_is_not_killed(void **state)
 {
     struct rig *r = *state;
