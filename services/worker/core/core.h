@@ -3,8 +3,9 @@
  * operator it knows the name and the cost. It does not know encodings, stores or sockets. It knows
  * a value by (job, index). A task starts when none of its inputs is missing.
  *
- *   task   WAITING ──▶ READY ──▶ GIVEN (in a strand) ──▶ reported, gone
- *             ▲  ▲────────┘cut, skipped──┘
+ *   task   WAITING ◀──▶ READY ──▶ GIVEN (in a strand) ──▶ reported, gone
+ *             ▲           ▲          │
+ *             └───────────┴──────────┘ the task was cut off the strand, or skipped
  *   value  NONE ──▶ PLACED (an object elsewhere) ──▶ FETCHING ──▶ HERE
  *             └──────────────made, inline, local──────────────────▲
  *
