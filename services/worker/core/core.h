@@ -4,8 +4,8 @@
  * a value by (job, index). A task starts when none of its inputs is missing.
  *
  *   task   WAITING ◀──▶ READY ──▶ GIVEN (in a strand) ──▶ reported, gone
- *             ▲           ▲          │
- *             └───────────┴──────────┘ the task was cut off the strand, or skipped
+ *             ▲                      │
+ *             └──────────────────────┘ the task was cut off the strand, or skipped
  *   value  NONE ──▶ PLACED (an object elsewhere) ──▶ FETCHING ──▶ HERE
  *             └──────────────made, inline, local──────────────────▲
  *
