@@ -26,8 +26,8 @@
 #define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)
-/* A lease is long enough for this many batches, and for the use of as many of the largest items as
- * are taken ahead, of the item that is in use, and of the one before it. */
+/* A lease lasts LEASE_BATCHES batches, plus the time to use LEASE_ITEMS items of the largest size:
+ * the items that are taken ahead, the item in use, and the item before it. */
 #define LEASE_BATCHES 30u
 #define LEASE_ITEMS (AHEAD + 2)
 #define CALL_TIMEOUT (5 * MR_SECOND)

@@ -2,7 +2,8 @@
  * queue holds, and an item is in exactly one state.
  *
  *   put ──▶ waiting ──take──▶ leased ──ack──▶ gone
- *              ▲  ▲─nack, lease over─┘ └─nack dead, too many deliveries──▶ dead (the latest 1,000)
+ *              ▲                │  │
+ *              └─nack, lease over  └─nack dead, too many deliveries──▶ dead (the latest 1,000)
  *
  * An item may stand for an object. A name in the object's store then holds the object. A script
  * that removes such an item adds the name to one set for all queues. mr_queue_released answers with
