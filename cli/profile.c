@@ -68,7 +68,7 @@ static int by_time(const void *a, const void *b)
     return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
 }
 
-/* Stores the classes with time, the longest first. Returns their number. */
+/* Stores each class whose time is not 0, and its time, the longest time first. Returns how many. */
 static size_t classes_of(yyjson_val *from, struct class_time out[CLASSES_MAX])
 {
     size_t at = 0, max = 0, n = 0;
