@@ -11,7 +11,7 @@
 #define AT(member) (uint16_t) offsetof(struct STRUCT, member)
 
 /* clang-format off */
-/* A field with one value: kind, number and name in session.proto, member. */
+/* A field with a single value. `number` and `name` are those of session.proto. */
 #define ONE(kind_, number_, name_, member_)                                                        \
     {.name = #name_, .number = (number_), .kind = MR_WS_##kind_, .at = AT(member_),                \
         .count = MR_WS_NOWHERE}
