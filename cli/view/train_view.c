@@ -136,10 +136,8 @@ void mr_train_view_line(const struct mr_train_view *v, mr_duration elapsed, stru
         mr_buf_printf(out, "  loss %.4f", mr_json_get_real(counters, "loss"));
     if (v->loss_name[0] && isfinite(v->accuracy))
         mr_buf_printf(out, "  accuracy %.2f %%", v->accuracy * 100);
-    if (rate > 0)
-        mr_buf_printf(
-            /* 0: the rate is not known yet, or the training is over. */
-            out, "  %.0f examples/s", rate);
+    /* The rate is 0 while it is not known, and after the end of the training. */
+    if (rate > 0) mr_buf_printf(out, "  %.0f examples/s", rate);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

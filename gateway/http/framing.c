@@ -334,8 +334,9 @@ static bool read_line(struct mr_framing *f, struct mr_buf *out)
     return true;
 }
 
-/* Takes a line between chunks, or the part of it that has come, and returns the number of bytes.
- * After a refusal, takes all `n` bytes. In TRAILER, `left` counts the bytes of all trailers. */
+/* Takes bytes up to the end of a line, or all `n` bytes if the line has no end yet. The line is the
+ * size of a chunk, the empty line after its data, or a trailer. Returns how many bytes were taken:
+ * all `n` if the line was refused. */
 static size_t take_line(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     bool is_trailer = f->state == MR_FRAMING_TRAILER;

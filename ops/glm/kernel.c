@@ -349,8 +349,9 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
     return true;
 }
 
-/* Returns the number of the first row of a block, which is at most rows_in_place. For `block` equal
- * to `blocks`, returns the number of rows. */
+/* Returns the number of the first row of block `block`, if the rows are cut into `blocks` blocks.
+ * This number is at most the result of rows_in_place. For `block` equal to `blocks`, returns the
+ * number of rows. */
 static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
 {
     uint64_t step = block_rows(r->columns);

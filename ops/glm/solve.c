@@ -52,9 +52,9 @@ bool mr_glm_is_separated(const struct mr_glm *g)
     const struct mr_glm_head *h = g->h;
     if (g->family != MR_GLM_LOGISTIC || h->l1 > 0 || h->l2 > 0) return false;
     if (!(h->least > 0) || h->saturated != 0) return false;
-    /* X w + b may put a row in the wrong class although the row's offset corrects this. So `wrong`
-     * decides, and not the loss. If offsets leave no loss, the data do not determine the
-     * coefficients. */
+    /* The loss includes the offsets, so an offset may hide that X w + b puts its row in the wrong
+     * class. So `wrong`, which ignores offsets, decides, and not the loss. If the loss is almost 0
+     * with the offsets, the data do not determine the coefficients. */
     if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
     /* A row in the wrong class, or with eta = 0, costs at least its weight times log 2. */
     return h->fit < h->least * LOG2;

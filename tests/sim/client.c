@@ -197,10 +197,11 @@ static bool is_guessing(struct sim *s)
     return s->guesses;
 }
 
-/* Returns whether the scheduler may have convicted this task of killing workers. Usually it may if
- * the task ran when three workers died. The scheduler can only guess which tasks ran if a stream
- * broke, a worker slept or was retired, the scheduler or a store died, or a worker's next process
- * reported too late what had run. Then three losses of any kind suffice. */
+/* True: it is no fault if the scheduler convicted this task of killing workers. Three workers must
+ * have died while they ran this task. But the scheduler has to guess which tasks ran if a stream
+ * broke, a worker slept or was retired, or the scheduler or a store died. The same holds if a
+ * worker's next process reported too late what had run. After such an event it suffices that
+ * s->losses is at least 3. */
 static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&

@@ -159,7 +159,7 @@ struct sim {
     uint64_t tears, draws;
     uint32_t faults_mask;
     bool calm;         /* the faults have ended */
-    uint64_t losses;   /* number of processes, links and objects lost */
+    uint64_t losses;   /* deaths, sleeps, retirements, broken streams, rewinds and lost objects */
     uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
     uint64_t revived;  /* number of submissions and retries that may need released keys again */
     /* number of times that the scheduler did not learn in time which tasks ran when a worker

@@ -20,9 +20,9 @@ float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank);
 void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low);
 void mr_shm_group_announce_all(struct mr_shm_group *n);
 void mr_shm_group_announce_none(struct mr_shm_group *n);
-/* Returns the index in the vector from which on the gradients of all ranks are final, up to the
- * last trained number; UINT64_MAX: some rank has announced nothing in this step. `*all`: the whole
- * vectors are final. */
+/* Returns an index in the vector. From this index to the last trained number, the gradients of all
+ * ranks are final. UINT64_MAX: some rank has announced nothing in this step. Sets `*all` to true if
+ * the gradients of the whole vector are final in all ranks, else to false. */
 uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
 /* Returns how many ranks have examples in this step. Valid when mr_shm_group_final no longer
  * returns UINT64_MAX. */

@@ -1,5 +1,5 @@
 /* The life of a role: it joins, waits for the other members, looks at the trainer's answers, and
- * ends. The agent (agent.c) does the calls. */
+ * ends. The agent (agent.c) calls the trainer's methods Join and Report. */
 #include "train/member/role.h"
 
 #include "base/alloc.h"

@@ -92,8 +92,8 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 {
-    /* `first` is not 0 if the job has loops, because the nodes with their results exist already, or
-     * if this is the body of a loop. */
+    /* `first` is not 0 in two cases: the nodes for the results of the job's loops exist already, or
+     * `tasks` is the body of a loop. */
     uint32_t first = j->b->keys.count;
     if (!first)
         mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));

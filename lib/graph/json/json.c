@@ -1,4 +1,4 @@
-/* Makes a graph of the JSON of a job (json.h). */
+/* Makes a graph from the JSON of a job (json.h). */
 #include "graph/json/json.h"
 
 #include "base/limits.h"

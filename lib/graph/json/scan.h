@@ -1,7 +1,7 @@
-/* Scans the most common forms of entries straight from the text into columns, without a JSON
- * parser. Entries with escapes, characters outside ASCII, fractions or options are left to
- * fast_path.h, which parses the slice first. Both ways give the same result. Private to
- * lib/graph/json. */
+/* Scans entries of the JSON objects "tasks" and "dsk" (the tasks of a job) straight from the text
+ * into columns, without a JSON parser. Only the most common forms are scanned. Entries with
+ * escapes, characters outside ASCII, fractions or options are left to fast_path.h, which parses the
+ * slice first. Both ways give the same result. Private to lib/graph/json. */
 #pragma once
 
 #include "graph/json/entries.h"
@@ -13,8 +13,10 @@
 
 struct mr_json_ref { /* a key in an argument, whose node has to be looked up */
     uint32_t hash;
-    uint32_t at, n;   /* place of the key in the text */
-    uint32_t pack_at; /* place of the input slot in the arguments */
+    uint32_t at, n; /* place of the key in the text */
+    /* Offset in mr_json_columns.args of the item EXT_INPUT (graph/args.h), which stands for the
+     * value of the node. */
+    uint32_t pack_at;
     uint32_t entry;
     uint32_t node;
 };

@@ -352,7 +352,7 @@ void mr_json_stream_feed(
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Joins the parts of the whole text in `text`. */
+/* Copies all parts of the job's text to `text`, in order. */
 static void join(struct mr_json_stream *a, struct mr_buf *text)
 {
     mr_buf_init(text, MR_JOB_BODY_BYTES_MAX);

@@ -18,5 +18,5 @@ struct mr_rpc_waits {
 /* Adds the service; to be called before the start. `waits` is borrowed. */
 void mr_rpc_server_add_waits(struct mr_rpc_server *server, struct mr_rpc_waits *waits);
 
-/* True: this waiter made the call. */
+/* True: the call was made by the caller with the name `waiter` (MR_RPC_WAITER). */
 bool mr_rpc_waits_of(const struct mr_rpc_call *call, struct mr_str waiter);

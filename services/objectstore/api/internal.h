@@ -54,7 +54,8 @@ void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration
  * MR_NEVER if no pin is left. */
 mr_time mr_leases_end(struct mr_service *sv, mr_time now);
 
-/* name_walk.c: reads all names when the store starts, because each name holds its object. */
+/* name_walk.c: reads all names when the store starts, and tells them to the core. The core then
+ * keeps each object that has a name. */
 void mr_name_walk_start(struct mr_service *sv);
 /* Continues a walk that Redis has interrupted. Returns the time of the next call, or MR_NEVER if no
  * walk waits for Redis. */

@@ -205,8 +205,8 @@ struct reading {
     uint64_t *checksums;
 };
 
-/* Reads the checksums, which follow the value. MR_EFORMAT: the head behind the value is damaged or
- * of another object. */
+/* Reads what follows the value in the slot: an extent head, then the checksums. MR_EFORMAT: the
+ * read failed, or the extent head is damaged or names another object. */
 static int read_tail(struct reading *r)
 {
     const struct slot *x = &r->slot;

@@ -50,7 +50,8 @@ uint32_t mr_parser_small_waiting(const struct mr_parser *p);
  * back to the kernel as soon as it is freed (shell/main.c). */
 #define MR_PARSER_PIECE_BYTES ((size_t)256 << 10)
 /* Hands the bytes that have arrived to the thread for large jobs, if they are enough for a piece.
- * So parsing overlaps with receiving. A full inbox, or too many streams, delay this. */
+ * So parsing overlaps with receiving. The bytes stay in the body while the thread's inbox is full,
+ * or while too many other bodies are parsed as they arrive. */
 void mr_parser_parse_ahead(struct mr_parser *p, struct mr_parser_request *request);
 /* Frees a request that will not be pushed. */
 void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request);

@@ -1,6 +1,6 @@
 /* Followers of channels. Each followed channel has one feed, so that Redis is read once for all
  * followers. A *live* follower is at the position of the feed. Other followers catch up with reads
- * of their own. Knows positions; does not know what an entry means or which client follows.
+ * of their own. A feed knows only positions, not what an entry means or which client follows.
  *
  *   news of a channel ──▶ its feed reads once ──▶ every live follower
  *   a new or slow follower reads by itself until no entry is left; then it is live

@@ -129,8 +129,8 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
     }
 }
 
-/* True: the scheduler may have a job of the session whose id is not known, because no answer to
- * Submit has come. */
+/* True: the scheduler may have a job of the session. The trainer does not know the job's id,
+ * because no answer to Submit has come. */
 static bool may_have_jobs(const struct session *s)
 {
     bool may = false;

@@ -31,7 +31,8 @@ void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
-/* ends the tasks that wait for a value which is lost, or for which there is no room */
+/* called when the value is lost, or when there is no room to fetch it: ends the tasks that wait for
+ * the value and are in no strand */
 void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_str why);
 /* drops the content and keeps the row; tasks in no strand that need the value wait for it again */
 void mr_worker__value_withdraw(struct mr_worker *w, struct value *v);

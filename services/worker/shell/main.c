@@ -198,8 +198,8 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
-/* Returns the memory limit of this process's control group, which the store has to know: the kernel
- * charges shared memory that this process writes, with its values, to this group. */
+/* Returns the memory limit of this process's control group. The store has to know the limit: this
+ * process writes values into shared memory, and the kernel charges this memory to the group. */
 static struct mr_store_limit limit_of(const struct config *c)
 {
     struct mr_machine machine;

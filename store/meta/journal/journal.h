@@ -71,9 +71,10 @@ void mr_journal_close(struct mr_journal **j); /* unacknowledged records are lost
  * new epoch with the next appended records. */
 void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch);
 
-/* Queues a copy of a record, on any thread, in the order of the sequence numbers. Never blocks and
- * never refuses: the owner bounds the bytes that are not acknowledged. mr_journal_flush sends
- * queued records; it writes a small call to the socket itself. */
+/* Queues a copy of a record. `sequence` must be 1 more than for the record before. Any thread may
+ * call. Never blocks and never refuses: the owner bounds the bytes that are not acknowledged.
+ * mr_journal_flush sends queued records: it writes a small call to the socket on the thread of its
+ * caller, and leaves a large one to the connection's thread. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
 /* Append a large record without a copy: the owner fills the memory that mr_journal_record_new
  * returned, and gives it away. */

@@ -41,7 +41,8 @@ static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **s
     assert_int_equal(r->cut_away_count, 4);
     leave(r, 100, 1);
     assert_int_equal(r->moves, 1);
-    /* The slot has a new executor with an empty inbox, which takes MR_SLOT_STRANDS_MAX strands. */
+    /* The slot has a new executor. The executor's inbox is empty and has room for
+     * MR_SLOT_STRANDS_MAX strands. */
     for (uint32_t i = 200; i < 200 + MR_SLOT_STRANDS_MAX; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_deliver(r);

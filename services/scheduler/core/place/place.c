@@ -147,8 +147,9 @@ static bool queue_has_room(
 }
 
 /* True: all tasks on the worker wait for inputs. One of these inputs may be the value of the task
- * that is being placed, so a full queue must not keep that task out. `but_long`: long-running tasks
- * count as waiting, too, because they may wait for a job that has that task. */
+ * that is being placed, so a full queue must not keep that task out. `but_long`: a
+ * long-running task counts as waiting, too, because it may wait for the job of the task that is
+ * being placed. */
 static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, bool but_long)
 {
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)

@@ -110,7 +110,7 @@ struct store {
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
-    uint64_t kept_bytes;   /* bytes of the objects in the store that workers keep */
+    uint64_t kept_bytes;   /* bytes of the store's objects that workers made and keep */
     uint64_t coming_bytes; /* estimate of the large results that its workers are computing */
     uint32_t coming;       /* tasks that compute these large results */
     char disk_full[128];   /* the directory whose disk is full; "": none */

@@ -26,8 +26,11 @@ struct mr_sched_resolved {
 struct mr_sched_submit {
     uint64_t ticket, template; /* `template`: the number of the job's template, 0: none */
     struct mr_graph *graph;    /* the core takes ownership */
-    struct mr_str graph_bytes; /* written by mr_graph_to_bytes; empty: the core writes them */
-    /* not 0: size of the graph, whose bytes the submitter has (mr_sched_record_head) */
+    /* The graph as bytes (mr_graph_to_bytes). The core writes them if `graph_bytes` is empty and
+     * piece_bytes is 0. */
+    struct mr_str graph_bytes;
+    /* Not 0: `graph_bytes` is empty, because the shell keeps the graph's bytes in pieces (struct
+     * mr_sched_record_head). piece_bytes is the sum of their sizes. */
     uint64_t piece_bytes;
     mr_graph_hash body_hash; /* a known request id with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */

@@ -318,15 +318,17 @@ static void outdate(struct mr_sched *s, uint32_t task)
  *      message to release them.
  *   4. Values that were replayed from the journal and refer to this value count as its consumers,
  *      before step 9 tests whether it has any.
- *   5. If the task is the `until` of a loop, its value decides which input of the loop's exit step
- * 6 takes into account.
- *   6. Each dependent has one missing input less. A dependent that was sent to a worker earlier
- *      gets the value there; one that was not sent becomes ready if no input is missing.
+ *   5. If the task is the `until` of a loop, its value may end the loop. Then tasks of later rounds
+ *      that nothing needs any more are released, before step 6 could make them ready.
+ *   6. Each dependent has one missing input less. If the dependent was sent to a worker that does
+ *      not have the value, this worker gets the value. A dependent that was not sent becomes ready
+ *      if it misses no input any more.
  *   7. The journal gets the value, before step 9 may write the end of the job.
  *   8. Tasks of other jobs that share the key take the value, before step 9 may release it.
  *   9. The job has one target less to wait for, or the value is released because nothing uses it.
  *      Either may change what the earlier steps read.
- *   10. The loop goes on or ends, which abandons rounds and may release this very value. */
+ *   10. The loop of step 5 goes on, or the tasks that take its result may run. This may release
+ *       rounds and this very value. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
