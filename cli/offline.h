@@ -12,8 +12,8 @@ struct mr_offline_options {
     const char *dir;
 };
 
-/* Rows of an option table. `config`: the config's struct; `member`: its struct mr_offline_options.
- */
+/* Rows of an option table. `config`: type of the command's config; `member`: the config's member of
+ * type struct mr_offline_options. */
 #define MR_OFFLINE_OPTIONS(config, member)                                                         \
     {.name = "offline",                                                                            \
         .type = MR_OPTION_BOOL,                                                                    \

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define CLASSES_MAX 64
-#define BAR_MAX 30 /* characters of the bar of a class with all the time */
+#define BAR_MAX 30 /* length of the bar of a class that took all of the time */
 
 struct profile_config {
     struct mr_client_options client;
@@ -93,8 +93,8 @@ static const char *bar_of(double share)
     return bar;
 }
 
-/* Prints the times of the classes of `from`, of `all` seconds together. `title`: what the time is.
- */
+/* Prints the time of each class in `from`, and its share of `all`, the total in seconds. `title`:
+ * the heading of the column of times. */
 static void print_classes(yyjson_val *from, const char *title, double all)
 {
     const struct mr_column columns[] = {{"CLASS", MR_COLUMN_WORD, false},

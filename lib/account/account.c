@@ -379,8 +379,8 @@ void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at, mr_t
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 /* Divides the time in which the task ran: inputs first, the result last. The kernel's delays are
- * known as a sum. What does not fit beside inputs and result was a part of the result, or of the
- * inputs. */
+ * known as a sum. If the delays are longer than the rest of the run, the surplus is taken from the
+ * time of the result, then from the time of the inputs. */
 static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr_time settled)
 {
     mr_duration wall = t->finished - t->started;

@@ -58,7 +58,7 @@ struct mr_account_task {
     mr_duration output_ns;  /* time to store the result, at the end */
     mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
-    mr_duration delayed_ns; /* the same of the worker's threads, before the start */
+    mr_duration delayed_ns; /* wait of the worker's threads for a processor, before the start */
     /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,
      * MR_ACCOUNT_RESTRICTED, or 0 */
     uint8_t hold;
@@ -78,8 +78,9 @@ void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time
  * unless it exists again later. */
 void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
 
-/* The process of the slot's worker did not run between the two times, or the scheduler's process if
- * `lane` is MR_ACCOUNT_NONE. Comes before the attempts that were accounted after the pause. */
+/* The process of the slot's worker was paused between the two times. If `lane` is MR_ACCOUNT_NONE,
+ * the scheduler's process was. To be called before mr_account_task for attempts that were accounted
+ * after the pause. */
 void mr_account_pause(struct mr_account *a, uint32_t lane, mr_time from, mr_time until);
 
 /* A job was submitted; jobs come in the order of `submitted`. `client`: number of the client. If an

@@ -57,12 +57,12 @@ static const struct mr_account_recent *last_input(
 {
     if (x->last_input == x->index) return NULL;
     const struct mr_account_recent *d = mr_account_recents_find(recents, x->job, x->last_input);
-    /* an input that started later is a later attempt: its earlier value was lost */
+    /* if the input started after `x`, the cache has a later attempt than the one that `x` used */
     return d && d->started <= x->started ? d : NULL;
 }
 
-/* Adds the time from `from` on, in which the worker had to act. Of this time, the kernel delayed
- * the worker for at most `*delayed`, which is reduced by what was added as PREEMPTED. */
+/* Adds the time from `from` to c->at, in which the worker had to act. At most `*delayed` of it, the
+ * kernel's delay of the worker, is added as PREEMPTED. `*delayed` is reduced by that part. */
 static void worker_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
     const struct mr_account_recent *x, mr_duration *delayed)
 {
@@ -113,8 +113,9 @@ static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *
     mr_account_chain_down(c, floor, MR_ACCOUNT_UNKNOWN, x);
 }
 
-/* Returns the task that the slot ran before, if the task waited for its slot: it was ready, and its
- * input was there, when the slot became free. Else NULL. */
+/* Returns the task that ran before `x` on the same slot, if `x` waited for the slot: `x` was ready
+ * and had its inputs when the slot became free. NULL: `x` did not wait, or the cache does not have
+ * that task any more. */
 static const struct mr_account_recent *slot_before(
     const struct mr_account_recents *recents, const struct mr_account_recent *x)
 {

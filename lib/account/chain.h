@@ -38,9 +38,9 @@ void mr_account_chain_fini(struct mr_account_chain *c);
  * later than `from`. */
 void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
     const struct mr_account_recent *of);
-/* Adds the critical path of a task that starts at c->at or earlier. As mr_account_chain_follow, but
- * a task that waited for its slot, and not for an input, follows the task that the slot ran before.
- * Such a wait is no segment of its own. */
+/* Adds the critical path of a task that starts at c->at or earlier. Differs from
+ * mr_account_chain_follow where a task waited for its slot, and not for an input: the path goes on
+ * with the task that the slot ran before. */
 void mr_account_chain_critical(struct mr_account_chain *c, const struct mr_account_recents *recents,
     const struct mr_account_recent *task, const struct mr_account_job_times *job);
 /* Adds the segments of a task that starts at c->at or earlier: what the task waited for, what its

@@ -24,7 +24,7 @@ void mr_account_pauses_add(struct mr_account_pauses *p, uint32_t lane, mr_time f
 static enum mr_account_class class_in(
     const struct mr_account_pause *p, uint32_t lane, enum mr_account_class class)
 {
-    /* the scheduler, the journal and the client act in these classes, not the worker */
+    /* in these classes the scheduler or the journal has to act, not the worker */
     bool is_elsewhere = class == MR_ACCOUNT_DECIDE || class == MR_ACCOUNT_MEMORY ||
                         class == MR_ACCOUNT_RESTRICTED || class == MR_ACCOUNT_JOURNAL;
     if (p->lane != MR_ACCOUNT_NONE)
@@ -43,10 +43,10 @@ enum mr_account_class mr_account_pauses_class(const struct mr_account_pauses *p,
         if (x->until >= until) {
             found = class_in(x, lane, class);
             *from = MR_MAX(*from, x->from);
-            /* another pause may begin in this one; the caller asks again for the time before */
+            /* the answer holds for this pause; the caller asks again for the time before it */
             return found;
         }
-        *from = MR_MAX(*from, x->until); /* after the pause, the class holds as it is */
+        *from = MR_MAX(*from, x->until); /* the time after this pause keeps `class` */
     }
     return found;
 }

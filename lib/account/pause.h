@@ -1,4 +1,4 @@
-/* Times in which a process did not run (SIGSTOP): a worker's, or the scheduler's. */
+/* Pauses (SIGSTOP): times in which the process of a worker or of the scheduler did not run. */
 #pragma once
 
 #include "account/class.h"
@@ -18,10 +18,10 @@ struct mr_account_pauses {
 
 void mr_account_pauses_fini(struct mr_account_pauses *p);
 void mr_account_pauses_add(struct mr_account_pauses *p, uint32_t lane, mr_time from, mr_time until);
-/* Returns the class of an idle time that ends at `*until` and has `class` if no process was paused,
- * and moves `*from` up, so that the answer holds between the two. `lane`: the slot of the worker
- * that had to act, whose pause makes the time STOPPED. A pause of the scheduler makes reports and
- * sendings a matter of the scheduler: DECIDE. */
+/* Takes an idle time from `*from` to `until`. `class` would be its class without pauses. Returns
+ * the class of the last part of this time, and moves `*from` up to where that part begins. `lane`:
+ * the slot of the worker that had to act; a pause of that worker gives STOPPED. A pause of the
+ * scheduler turns REPORT and SEND into DECIDE. */
 enum mr_account_class mr_account_pauses_class(const struct mr_account_pauses *p, uint32_t lane,
     enum mr_account_class class, mr_time *from, mr_time until);
 /* Returns the time between `from` and `until` in which the slot's worker was paused. */

@@ -23,14 +23,14 @@ static inline void mr_pulse_mark(struct mr_pulse *p, mr_time now)
     atomic_store_explicit(&p->times[p->at++ % MR_PULSE_TIMES], now, memory_order_relaxed);
 }
 
-/* Narrows a pause, of which it is known that it lies between `*from` (0: not known) and `*until`:
- * the thread was alive at the marked times. The pause lies in the longest span without a mark. */
+/* A pause lies between `*from` (0: not known) and `*until`. Moves these two times closer to it. The
+ * thread was alive at each mark, so the pause is taken to be in the longest time without one. */
 static inline void mr_pulse_narrow(const struct mr_pulse *p, mr_time *from, mr_time *until)
 {
     mr_time best_from = *from, best_until = *until;
     mr_duration longest = 0;
-    for (uint32_t i = 0; i <= MR_PULSE_TIMES;
-         i++) { /* each time in turn begins a span; last: `from` */
+    /* tries the span after each marked time, and at last the span after `*from` */
+    for (uint32_t i = 0; i <= MR_PULSE_TIMES; i++) {
         mr_time begin =
             i < MR_PULSE_TIMES ? atomic_load_explicit(&p->times[i], memory_order_relaxed) : *from;
         if (!begin || begin < *from || begin >= *until) continue;

@@ -138,7 +138,7 @@ struct mr_store_stats {
     uint64_t restores;
     uint64_t pulls;
     uint64_t pulled_bytes;
-    uint64_t orphans_freed; /* objects that no job claimed, and unused copies, that were freed */
+    uint64_t orphans_freed; /* freed objects that no job claimed, and freed unused copies */
     uint64_t pinned_bytes;  /* bytes of the objects in memory that a client has pinned */
     uint64_t objects_max;
     uint64_t seals_refused; /* objects that were lost because objects_max was reached */

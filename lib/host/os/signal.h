@@ -16,8 +16,8 @@ void mr_signal_block(void);
 struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void *ctx);
 /* Ends the starting phase: later signals go to on_signal. */
 void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int number), void *ctx);
-/* From now on, calls on_continue(ctx, at) on that thread when the process goes on after a pause
- * (SIGSTOP). `at`: when it noticed. */
+/* From now on, calls on_continue(ctx, at) on the signal thread when the process goes on after a
+ * pause (SIGSTOP). `at`: when the thread noticed that the process goes on. */
 void mr_signal_on_continue(
     struct mr_signals *s, void (*on_continue)(void *ctx, mr_time at), void *ctx);
 void mr_signal_close(struct mr_signals **signals);

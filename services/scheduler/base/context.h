@@ -77,7 +77,7 @@ struct mr_shell {
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_inbox *inbox;
-    struct mr_pulse pulse; /* marked at each turn */
+    struct mr_pulse pulse; /* marked in each turn of the core thread's loop */
     /* memory of one request and its answer; the next request clears it */
     struct mr_pb_arena scratch;
     char cluster_id[33];

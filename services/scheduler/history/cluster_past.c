@@ -1,5 +1,6 @@
-/* Segments repeat what was present when they began, so an event may be read twice. For a job the
- * first acceptance counts, which has the client's name. */
+/* A segment of events begins with a copy of the events of present workers and unfinished jobs, so
+ * an event may be read twice. Only the first ACCEPTED event of a job counts: a later one may lack
+ * the client's name. */
 #include "services/scheduler/history/cluster_past.h"
 
 #include "base/alloc.h"

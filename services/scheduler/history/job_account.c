@@ -13,10 +13,11 @@
 #define RECENT_MIN (1u << 16)
 #define RECENT_MAX (1u << 20)
 #define OPS_MAX 4096u
-/* The end of a job and its spans are told by different clocks of the scheduler. A job is taken as
- * over this much later, so that all of its spans come before. */
+/* The end of a job is a reading of the wall clock. The times of its spans are converted from the
+ * monotonic clock. A job is taken as over this much later, so that all of its spans come before. */
 #define OVER_DELAY MR_MS
-/* Events are searched until this long after the end of the job for when clients were told of it. */
+/* Clients are told of a job's end some time after the end. The event that says when is searched in
+ * this much time after the end. */
 #define TOLD_MAX (600 * MR_SECOND)
 /* Buckets of wall times: 16 for each power of two. */
 #define BUCKETS (64u * 16u)
@@ -27,7 +28,7 @@ struct worker {
     bool is_known; /* an event has told of the worker */
     bool is_present;
     uint64_t incarnation;
-    uint64_t doubted; /* since then the worker has not joined the present scheduler; 0: it has */
+    uint64_t doubted; /* when a scheduler began that the worker has not joined; 0: none */
 };
 
 struct op_sums {
@@ -200,7 +201,7 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
         return;
     }
     if (is_same && w->doubted) w->doubted = 0;
-    if (is_same) return; /* the worker has joined a new scheduler, or a segment repeats it */
+    if (is_same) return; /* the worker has joined a new scheduler, or the event is a copy */
     worker_goes(r, w, w->doubted ? w->doubted : e->at);
     w->doubted = 0;
     w->incarnation = e->incarnation;

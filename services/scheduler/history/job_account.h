@@ -13,7 +13,8 @@ struct mr_job_account_ask {
     /* The account's window; 0: from the submission of the job, until its end. Times are ns since
      * 1970. */
     uint64_t from_ns, until_ns;
-    /* the window of a job that is not over ends now; 0: with the last span of the job */
+    /* the present time: the window of a job that is not over ends then; 0: the window ends with
+     * the job's last span */
     uint64_t now_ns;
     uint64_t over_ns; /* when the job ended; 0: it has not, or it is not known */
     /* ids of the segments of events (store/meta/trace/events.h), the oldest first */

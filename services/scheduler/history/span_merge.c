@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-struct numbers { /* from a number of the block to a number of the names */
+struct numbers { /* by a name's number in the block: its number in `ops` or `workers`, plus 1 */
     uint32_t *of;
     uint32_t room;
 };
@@ -147,7 +147,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     *to = *s;
     to->op_id = number_of(&m->op_of, s->op_id, &m->ops, s->op);
     to->worker_id = number_of(&m->worker_of, s->worker_id, m->workers, s->worker);
-    to->op = to->worker = (struct mr_str){0}; /* lent by the block */
+    to->op = to->worker = (struct mr_str){0}; /* these texts end with the block */
 }
 
 /* Reads blocks until one has a span. False: the job has no more spans. */
@@ -178,7 +178,7 @@ static void job_open(struct mr_span_merge *m, uint32_t number)
         job_close(m, j);
 }
 
-/* Leaves the span that the caller had. */
+/* Moves on from the span that was given to the caller. */
 static void top_pass(struct mr_span_merge *m)
 {
     struct open_job *j = m->heap[0];

@@ -6,9 +6,9 @@
 
 struct mr_span_merge;
 
-/* `past`: its jobs, sorted by submission, are read; a job's trace is opened when the merge reaches
- * its submission. Spans that ended before `from` are left out, except of the job number `whole`.
- * The arguments stay valid until the close. */
+/* Reads the jobs of `past`, which are sorted by submission. A job's trace is opened when the merge
+ * reaches the job's submission. Leaves out spans that ended before `from`, but none of the job with
+ * number `whole`. The caller keeps the arguments valid until mr_span_merge_close. */
 struct mr_span_merge *mr_span_merge_open(const struct mr_trace_source *source,
     const struct mr_trace_view *view, const struct mr_cluster_past *past, uint64_t from,
     uint32_t whole);

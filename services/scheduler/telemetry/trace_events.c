@@ -1,6 +1,6 @@
-/* A block is written when it has BLOCK_BYTES or is a second old. A segment ends when it has
- * SEGMENT_BYTES, and four times the bytes of its beginning. The next segment begins with the
- * workers and jobs that are present. */
+/* A block is written when it has BLOCK_BYTES or is a second old. A segment begins with
+ * the workers and jobs that are present. It ends when it has SEGMENT_BYTES, and four times the
+ * bytes of these first events. */
 #include "services/scheduler/telemetry/trace_events.h"
 
 #include "base/alloc.h"

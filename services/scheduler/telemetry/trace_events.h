@@ -10,7 +10,7 @@ struct mr_trace_events;
 /* Begins with an event BEGAN at `wall_ns`. `log` is borrowed. */
 struct mr_trace_events *mr_trace_events_new(struct mr_trace_log *log, uint64_t wall_ns);
 void mr_trace_events_free(struct mr_trace_events **t);
-/* Takes an event; its texts are copied. Times rise, except by changes of the wall clock. */
+/* Takes an event; its texts are copied. The times of events need not be in order. */
 void mr_trace_events_take(
     struct mr_trace_events *t, mr_time now, const struct mr_trace_event *event);
 /* Writes the events that wait, however young they are. */

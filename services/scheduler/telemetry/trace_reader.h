@@ -10,10 +10,10 @@
 struct mr_trace_question {
     struct mr_trace_ask ask;
     uint64_t ticket;
-    /* what the log has of the job, and the job's spans that are not written yet; of an account, the
-     * blocks of all jobs that are not written yet */
+    /* what the log has of the job, and blocks that are not written yet. SPANS: the job's blocks.
+     * ACCOUNT: the blocks of all jobs. */
     struct mr_trace_view view;
-    /* Of an account. */
+    /* The members below are for ACCOUNT. */
     uint64_t now_ns;
     uint64_t over_ns;    /* when the job ended; 0: it has not */
     mr_job_id *segments; /* owned */

@@ -482,7 +482,8 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
 {
     struct mr_executor *x = mr_alloc(sizeof *x);
     x->env = env;
-    x->late_fd = env->network_delay_fd; /* until a thread starts: the caller is that thread */
+    /* An executor without a thread runs on the network thread. A thread opens its own late_fd. */
+    x->late_fd = env->network_delay_fd;
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)

@@ -23,7 +23,7 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
     return mr_executor_store_answered(x, err);
 }
 
-/* The store gives memory in much less time if it has room. */
+/* A store with room gives memory much faster than this. So a longer wait counts as one for room. */
 #define ROOM_WAIT MR_MS
 
 void mr_executor_result_drop(struct mr_executor *x)

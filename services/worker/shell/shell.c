@@ -377,8 +377,8 @@ bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh)
     return !sh->runs_count;
 }
 
-/* Determines when the pause began that ended before `until`. The next message tells the scheduler.
- */
+/* Determines when a pause began. The pause ended before `until`. The next message tells the
+ * scheduler of it. */
 static void paused(struct mr_worker_shell *sh, mr_time until)
 {
     mr_time from = 0;

@@ -57,7 +57,7 @@ struct mr_worker_shell {
     struct mr_worker_identity identity;
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
-    struct mr_pulse pulse; /* marked at each turn */
+    struct mr_pulse pulse; /* marked in each turn of the network thread's loop */
     /* the last pause of the process that the scheduler was not told of; 0: none */
     mr_time paused_from, paused_until;
     struct mr_store *store;

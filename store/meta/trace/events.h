@@ -13,13 +13,13 @@
 #include "base/id.h"
 
 enum mr_trace_event_kind {
-    /* A scheduler's process began. Workers that do not join again were gone then. */
+    /* A scheduler's process began. Workers that do not join it count as gone from then on. */
     MR_TRACE_EVENT_BEGAN = 1,
     MR_TRACE_EVENT_JOINED,   /* a worker takes tasks from now on */
     MR_TRACE_EVENT_GONE,     /* a worker was lost or has left */
     MR_TRACE_EVENT_ACCEPTED, /* the journal has a job's record */
     MR_TRACE_EVENT_OVER,     /* the journal has the record of a job's end */
-    MR_TRACE_EVENT_PAUSED,   /* a worker's process was paused, or the scheduler's */
+    MR_TRACE_EVENT_PAUSED,   /* the process of a worker or of the scheduler was paused */
 };
 
 /* Times are ns since 1970. */
@@ -29,7 +29,7 @@ struct mr_trace_event {
     /* JOINED: when the worker's process began. ACCEPTED: when the job was submitted. OVER: when the
      * job ended. PAUSED: when the pause began. */
     uint64_t since;
-    uint64_t incarnation; /* of the worker: JOINED, GONE; PAUSED: 0 is the scheduler */
+    uint64_t incarnation; /* JOINED, GONE, PAUSED: the worker's; 0: the scheduler was paused */
     mr_job_id job;        /* ACCEPTED, OVER */
     uint32_t slots;       /* JOINED */
     /* JOINED, GONE, PAUSED: the worker's name. ACCEPTED: the client that submitted the job. Lent by

@@ -82,8 +82,8 @@ struct mr_trace_view {
     struct mr_buf blocks;
 };
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
-/* As mr_trace_log_view, but with the waiting blocks of all jobs: the view fits every job, except
- * for the number of its spans. */
+/* As mr_trace_log_view, but with the waiting blocks of all jobs. The view can be used to read any
+ * job; only out->spans is the number of `job` alone. */
 void mr_trace_log_view_all(
     const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
 void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job);

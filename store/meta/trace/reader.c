@@ -22,7 +22,7 @@ struct mr_trace_cursor {
     struct mr_reply *page; /* NULL: the next page is to be read */
     size_t entry, entries; /* the next entry of the page, and their number */
     bool is_at_view, is_away; /* is_at_view: the pages have been read */
-    size_t at;                /* of the next block in the view */
+    size_t at;                /* offset of the next block in view->blocks */
     struct mr_buf file;
 };
 
@@ -100,8 +100,8 @@ static struct mr_str entry_block(struct mr_trace_cursor *c, const struct mr_repl
     return mr_buf_str(&c->file);
 }
 
-/* Returns the next block of Redis or the view, or an empty text if an entry has none. False: no
- * blocks are left. */
+/* Stores the next block from Redis or the view in `*block`, or an empty text if the entry has no
+ * readable block. False: no entries are left. */
 static bool any_next(struct mr_trace_cursor *c, struct mr_str *block)
 {
     while (!c->is_at_view && c->entry == c->entries)

@@ -32,7 +32,7 @@ void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_v
     mr_trace_wants_fn wants, mr_trace_span_fn fn, void *ctx, struct mr_trace_tally *out);
 
 /* Reads the blocks of a job one after another. `view` may be one of all jobs
- * (mr_trace_log_view_all). Both arguments stay valid until the close. */
+ * (mr_trace_log_view_all). `source` and `view` stay valid until the close. */
 struct mr_trace_cursor;
 
 struct mr_trace_cursor *mr_trace_cursor_open(

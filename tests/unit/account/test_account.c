@@ -200,7 +200,7 @@ static void a_paused_scheduler_decides_late(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_DECIDE), 600);
 }
 
-/* A paused worker receives a task late and reports the one before late. */
+/* A paused worker reports its first task late and receives the second task late. */
 static void messages_of_a_paused_worker_wait(void **state)
 {
     (void)state;
@@ -223,8 +223,8 @@ static void messages_of_a_paused_worker_wait(void **state)
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 450);
 }
 
-/* The worker received the task after 100 ms and started it after 500 ms. The kernel ran other
- * threads for 300 ms of that time. */
+/* The worker received the task after 100 ms and started it after 500 ms. For 300 of the 400 ms
+ * between, the kernel ran other threads. */
 static void a_worker_that_the_kernel_delays_hands_over_late(void **state)
 {
     (void)state;

@@ -174,8 +174,8 @@ static void what_was_not_reached_is_not_there(void **state)
     round_trip(s, 3);
 }
 
-/* A chain and tasks without inputs cost no byte for their last input: its distance stays the same.
- */
+/* The encoder writes the distance from a span's index to its last_input only if it differs from the
+ * previous span's. In a chain, and for tasks without inputs, it never differs. */
 static void last_inputs_come_back(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ enum ref {
 enum fused_use {
     /* the worker reports the value and keeps it until the scheduler releases the value */
     FUSED_REPORTED,
-    FUSED_COUNTED, /* the task was sent with the number of its value's users, which still holds */
+    FUSED_COUNTED, /* sent with the number of users of the value; the number is still right */
     /* the task and all tasks that use its value have run in one fused run; the completion of the
      * last of these tasks releases the value */
     FUSED_CONSUMED,
