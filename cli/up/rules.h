@@ -15,5 +15,5 @@ struct mr_rules {
 /* Checks the rules. Refuses an --exec-user that does not exist or cannot be used, and a data root
  * inside one of the `denied` directories (canonical paths, NULL at the end). */
 int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct mr_error *e);
-/* Prints the rules for the user who starts the cluster. */
+/* Tells the user who starts the cluster what operators may read and run. */
 void mr_rules_print(const struct mr_rules *r, FILE *out);

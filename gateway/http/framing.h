@@ -10,7 +10,8 @@
  *         ├─ Content-Length ─▶ BODY ────────────────▶ HEAD
  *         └─ chunked ─▶ CHUNK_LINE ⇄ CHUNK_DATA, CHUNK_END
  *                          └─ last ─▶ TRAILER ──────▶ HEAD
- *   any ──▶ REFUSED: a valid substitute request passes, which the server answers with the error */
+ *   HEAD ──▶ REFUSED: a valid substitute request passes, and the server answers it with the error
+ *   CHUNK_LINE, CHUNK_END, TRAILER ──▶ REFUSED: bytes that end the body pass */
 #pragma once
 
 #include "base/buf.h"

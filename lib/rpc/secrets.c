@@ -18,7 +18,9 @@ struct accepted {
 struct mr_secrets {
     char *plain[MR_RPC_SECRETS_MAX];
     size_t plain_count;
-    char *shown[MR_SERVICE_COUNT]; /* by kind; NULL: plain[0] is sent instead, if there is one */
+    /* By kind of service: the secret that is sent to it. NULL: plain[0] is sent instead, if there
+     * is one. */
+    char *shown[MR_SERVICE_COUNT];
     struct accepted accepted[MR_SECRETS_ACCEPTED_MAX];
     size_t accepted_count;
 };

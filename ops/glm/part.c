@@ -1,5 +1,5 @@
-/* glm.part computes loss, gradient and Hessian of one chunk of rows at the trial point of a state,
- * or the chunk's own solution for ADMM. */
+/* glm.part computes loss, gradient and Hessian of one chunk of rows at the trial point that the
+ * state of the fit holds (state.h). For ADMM it computes the chunk's own solution instead. */
 #include "ops/array/array.h"
 #include "ops/glm/admm.h"
 #include "ops/glm/args.h"

@@ -159,10 +159,11 @@ static int publish(struct mr_op_call *call, const struct set *s, struct mr_class
     out->count = s->count;
     uint64_t n = s->count;
     for (uint32_t i = 0; i < s->count; i++) {
+        /* The member `i` of the item of a float label has the bits of the double. */
         if (s->kind == LABEL_TEXT)
             ((struct mr_str *)values)[i] = s->items[i].s;
         else
-            ((int64_t *)values)[i] = s->items[i].i; /* for floats, `i` has the bits of the double */
+            ((int64_t *)values)[i] = s->items[i].i;
     }
     if (s->kind == LABEL_TEXT)
         out->texts = values;

@@ -95,7 +95,7 @@ static int fail(const struct mr_error *e)
     return 1;
 }
 
-/* Raises the limit of open descriptors, since the process has one for every segment. */
+/* Raises the limit of open descriptors: the process has an open descriptor for every segment. */
 static void raise_descriptors(void)
 {
     struct rlimit limit;

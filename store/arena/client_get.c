@@ -142,7 +142,7 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     is_stopped = !is_sent;
     pthread_mutex_lock(&st->lock);
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
-        /* Waits without a deadline, because the store enforces it. */
+        /* This wait needs no deadline: the store ends the get after `timeout`. */
         is_stopped = mr_store_wait_or_stop(st, stop);
     is_stopped = is_stopped && !r->done;
     if (is_stopped)

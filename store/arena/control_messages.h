@@ -68,7 +68,7 @@ struct mr_ctl_welcome {
     uint64_t slab_bytes;    /* the largest size of a slab (space.h) */
 };
 struct mr_ctl_limit {
-    uint64_t memory_bytes; /* the limit of the control group */
+    uint64_t memory_bytes; /* memory limit of the client's control group (cgroup) */
     uint64_t own_bytes;    /* memory that the client itself uses, besides its segments */
     uint64_t group;        /* id of the control group; not 0 */
 };

@@ -21,7 +21,7 @@ uint64_t mr_value_data_offset(enum mr_value_kind kind, unsigned ndim);
 /* Writes the header, the shape, the strides and the padding up to the data. */
 void mr_value_write_header(void *extent, const struct mr_value_frame *f);
 
-/* Allocates an extent. MR_ELIMIT: there is no room, or `bytes` is 0, the result of the size
- * functions for values that are not allowed. */
+/* Allocates an extent. MR_ELIMIT: there is no room, or `bytes` is 0. The size functions return 0
+ * for values that are too large or not allowed. */
 int mr_value_take(
     const struct mr_value_alloc *a, uint64_t bytes, void **extent_out, struct mr_error *e);

@@ -1,5 +1,5 @@
-/* Checks and reads values. The input is the bytes of a value. The target corrects the checksum in
- * their header, so that mutations get past the check of the checksum. */
+/* Checks and reads values. The input is the bytes of a value. This fuzz target corrects the
+ * checksum in the value's header, so that mutations get past the check of the checksum. */
 #include "value_walk.h"
 
 #include <xxhash.h>

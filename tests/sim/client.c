@@ -59,7 +59,7 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     ev.submit.graph = copy_of(x->graph);
     ev.submit.body_hash = (mr_graph_hash){spec, 1};
     ev.submit.parent = parent;
-    /* The jobs claim to be instances of three templates, although their graphs differ. */
+    /* Each job claims to be an instance of one of three templates, although the graphs differ. */
     if (s->has_loops) ev.submit.template = 1 + spec % 3;
     if (x->template) ev.submit.template = x->template;
     s->count.children += parent.job.v != 0;

@@ -69,8 +69,8 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     bool has_seen, is_tainted, is_target;
     enum sim_fate fate, own; /* own: the fate by its operator alone, without its inputs */
     uint32_t deaths, runs;
-    /* Used by guard.c. `guard`: why the task must not start again in the life `guard_life` (enum
-     * sim_guard). */
+    /* Used by guard.c. `guard` (bits of enum sim_guard): why the task must not start again in the
+     * life `guard_life`. */
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;

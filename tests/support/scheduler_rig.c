@@ -1,5 +1,5 @@
-/* The rig: a scheduler's core and its simulated surroundings: start and restart, the journal, and
- * the core's effects. scheduler_rig_play.c has clients, workers and stores. */
+/* The rig is a scheduler's core with simulated surroundings. This file has start and restart, the
+ * journal, and the core's effects. scheduler_rig_play.c has clients, workers and stores. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"

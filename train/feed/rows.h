@@ -19,9 +19,9 @@ struct mr_feed_store { /* access to the object store; lent for the life of the r
     /* Sets `*memory` to the memory of the store and `*pinned` to the pinned part of it, for an
      * error text. The function may be NULL. */
     void (*room)(void *ctx, uint64_t *memory, uint64_t *pinned);
-    /* Finds, for objects that will be read, the addresses of other stores that have them; NULL: the
-     * object is here, or no store is known to have it. The texts live as long as the feed. The
-     * function may be NULL. */
+    /* Called before objects are read. Sets sources[i] to the address of another store that has
+     * ids[i]; NULL: the object is here, or no store is known to have it. The texts live as long as
+     * the feed. The function may be NULL. */
     void (*find)(void *ctx, const mr_object_id *ids, uint32_t n, const char **sources);
 };
 

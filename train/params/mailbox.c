@@ -158,8 +158,8 @@ static const char *grads_at(const struct mr_shard *s, const struct mr_shard_clie
            s->first * sizeof(float);
 }
 
-/* True: the announced part of this gradient could be used now, because its push would count. `*low`
- * becomes the first number of that part. */
+/* True: the client has announced a part of this gradient, and the push of the gradient would count
+ * if it came now. `*low` becomes the first number of that part. */
 static bool is_early(
     const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b, uint64_t *low)
 {

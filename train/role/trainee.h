@@ -19,9 +19,9 @@ struct mr_trainee {
     mr_time lap;
 };
 
-/* Sets t->batch. Data in arrays: the batch of step `step`. A queue: the next batch, for which the
- * worker waits until `deadline`. MR_EAGAIN: no batch came in time. MR_ENOENT: the data are used
- * up. */
+/* Sets t->batch, unless it has not been used yet. If the data are in arrays, the batch is that of
+ * step `step`. If a queue feeds the worker, the worker waits for the next batch until `deadline`.
+ * MR_EAGAIN: there is no batch yet. MR_ENOENT: the data are used up. */
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
 /* Computes the gradient of the batch at `params` into `grads` and clips it. The batch stays until
  * mr_trainee_used, so that a gradient which was dropped can be computed again. */

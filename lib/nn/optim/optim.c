@@ -2,8 +2,8 @@
  * block before the next one is touched. Parameters are copied to their destination first, so every
  * loop works in place on pointers that do not overlap.
  *
- * Multiplications and additions are never fused (-ffp-contract=off): a range has the same bits on
- * every processor and for every division into blocks. */
+ * Multiplications and additions are never fused (-ffp-contract=off). So the updated parameters have
+ * the same bits on every processor and for every division into blocks. */
 #include "nn/optim/optim.h"
 
 #include "base/assert.h"

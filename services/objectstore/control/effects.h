@@ -5,5 +5,6 @@
 
 /* Carries out sh->fx. Events that follow from an effect are queued with mr_ostore_shell_queue. */
 void mr_ostore_shell_effects(struct mr_ostore_shell *sh);
-/* Sets `out` to the statistics of the store, with all pins. */
+/* Sets `out` to the statistics of the store. `pinned_bytes` includes the objects that clients have
+ * pinned in shared memory. */
 void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out);

@@ -117,7 +117,7 @@ struct mr_ostore_shell {
     /* Starts a copy. `source` NULL: the cluster's directory tells where the object is. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
     void (*lost)(void *ctx, mr_object_id id); /* tells the scheduler that the object is lost */
-    /* Removes the object's entry from the directory. Returns without waiting for Redis. */
+    /* Removes this node's entry for the object in the cluster's directory. No wait for Redis. */
     void (*unplace)(void *ctx, mr_object_id id);
     void *answer_ctx;
     const char *address; /* address of this store's gRPC server; NULL: none */

@@ -72,7 +72,8 @@ static void expire_waiters(struct mr_ostore *s)
         next = s->waiters[w].all_next;
         const struct object *x = &s->objects[s->waiters[w].object];
         bool is_coming = !s->waiters[w].persist && x->disk == DISK_WRITTEN;
-        /* the get waits longer: the object's restore will end, whether it succeeds or fails */
+        /* A GET of an object that is on disk gets more time, because the restore of the object will
+         * end, whether it succeeds or fails. */
         if (s->waiters[w].deadline <= s->now && is_coming)
             s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
         if (s->waiters[w].deadline <= s->now)

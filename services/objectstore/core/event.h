@@ -36,7 +36,7 @@ enum mr_ostore_event_type {
     MR_OE_RECOVERED, /* id, bytes, flags (BY_HOLDERS): the object was found on disk at the start */
     MR_OE_USED,      /* object: a client has read the object */
     MR_OE_WANT,      /* id, flags (AT_ONCE): a client will get the object soon */
-    MR_OE_DRAIN,     /* what jobs and names hold is to be written to disk */
+    MR_OE_DRAIN,     /* the objects that jobs or names hold are to be written to disk */
     MR_OE_OFFERED,   /* id (none: all objects): the scheduler was asked if it claims the object */
     MR_OE_PLACED,    /* id: the cluster's directory says that this node has the object */
     MR_OE_ASK_AGAIN, /* a new scheduler has connected: holds of the old scheduler are in doubt */
@@ -80,8 +80,9 @@ enum mr_ostore_effect_type {
      * err, bytes, room (the limit of the client's group if this limit is the reason; otherwise
      * 0) */
     MR_OX_GRANTED,
-    /* client, request, object, segment, offset, bytes, flags (PULLED: only one client is told so):
-     * the object is pinned for the client. If the get has failed: client, request, id, err */
+    /* client, request, object, segment, offset, bytes, flags: the object is pinned for the client.
+     * When a copy has come from another store, only one client gets the flag PULLED. If the get has
+     * failed: client, request, id, err */
     MR_OX_GOT,
     MR_OX_DONE,    /* client, request, id, err, holder: the answer to DELETE and PERSIST */
     MR_OX_ADD,     /* object (not in memory), id: the catalog gets an entry for the object */

@@ -137,7 +137,8 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         .type = MR_SCHED_WORKER_MESSAGE, .slot = x->slot, .incarnation = x->incarnation};
     const struct mr_ws_up *m = &ev.message;
     struct mr_error e = {0};
-    mr_pb_arena_clear(&x->sh->scratch); /* half of the arena is for the message, as with requests */
+    mr_pb_arena_clear(&x->sh->scratch);
+    /* The decoded message may take at most half of the scratch arena. */
     const struct mr_ws_memory memory = {take, &x->sh->scratch, x->sh->scratch.bytes_max / 2};
     int err = mr_ws_decode_up(mr_rpc_message_str(msg), &memory, &ev.message, &e);
     if (!err && !m->reg && !x->has_registered)

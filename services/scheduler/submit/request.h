@@ -39,7 +39,7 @@ struct mr_parser_request {
     bool replace;
     uint64_t ticket;
     uint32_t queue; /* set by parser.c */
-    /* workers and their operators may not have registered again since the restart */
+    /* some workers have not registered their operators again since the scheduler's restart */
     bool is_recovering;
 };
 

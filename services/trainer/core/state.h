@@ -186,6 +186,6 @@ struct mr_trainer {
     uint32_t number;           /* number of the last session that this process made */
     struct session **sessions; /* in order of id */
     uint32_t sessions_count, sessions_max;
-    void *scratch; /* memory for parsing channel entries */
+    void *scratch; /* memory to parse one entry of a channel (a log in Redis) */
     size_t scratch_bytes;
 };

@@ -46,7 +46,8 @@ struct mr_trainings {
 
 struct mr_training_call { /* the context of every call of the service */
     struct mr_trainings *tr;
-    bool is_waiting; /* the core has the call's ticket, and gets GONE if the call ends first */
+    /* the core has the call's ticket, and gets GONE if the call ends before its answer */
+    bool is_waiting;
     mr_training_id session;
     mr_duration wait;    /* only in Start: how long to wait for the end of the session */
     struct mr_list node; /* member of tr->waiting or tr->followers */

@@ -23,7 +23,8 @@ uint32_t mr_worker__value_get(
     struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: the table is full */
 /* drops the content and keeps the row */
 void mr_worker__value_clear(struct mr_worker *w, struct value *v);
-/* called after the last user has gone, or after a release: frees what nothing keeps */
+/* called after the last user of the value has gone, or after the value was released: clears the
+ * content if nothing needs it, and frees the row if nothing uses it */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
 /* called when the value came to another node (PLACED) or to this one (HERE): each task that can use
  * the value there waits for one input less; for any other user the object is fetched */

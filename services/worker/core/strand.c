@@ -405,7 +405,7 @@ void mr_worker__strands_dispatch(struct mr_worker *w)
 struct coming {
     uint32_t edges; /* edges read so far */
     uint32_t items;
-    uint32_t least; /* fewest results after which a waiting task could start */
+    uint32_t least; /* number of further results that let the first waiting task start */
     bool urgent;    /* another process may need the value of an item, or an item has a timeout */
 };
 

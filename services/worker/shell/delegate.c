@@ -26,7 +26,8 @@ static bool count_on(struct mr_worker_shell *sh)
     return mr_wake_counter_wait_for(&sh->wake_counter, sh->reported + MR_MAX(wake_after, 1u));
 }
 
-/* If too few reports came in a nap, the tasks are slow, and the next nap is twice as long. */
+/* Returns the time until which the network thread may sleep. If its last sleep lasted to its
+ * limit, the tasks are slow, and the next limit is twice as long, but at most NAP_MAX. */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);

@@ -129,7 +129,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     }
     if (down.registered) {
         sh->incarnation = down.registered->incarnation;
-        sh->identity.suspects = (struct mr_ws_refs){0}; /* the scheduler knows them now */
+        /* The scheduler knows now which tasks are suspected of a crash. */
+        sh->identity.suspects = (struct mr_ws_refs){0};
         mr_log(MR_INFO, "session.registered",
             "incarnation=%" PRIu64 " epoch=%u scheduler=%016" PRIx64, down.registered->incarnation,
             down.registered->epoch, down.registered->scheduler);

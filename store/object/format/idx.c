@@ -142,10 +142,10 @@ static int inflate_into(
     return MR_OK;
 }
 
-/* Unpacks the whole file in one call of libdeflate, which is three times as fast as zlib piece by
- * piece. The file's header is unpacked just in front of the elements, where the end of the value's
- * header is; these bytes are saved and restored. False: the file does not match its header, and
- * zlib will find the reason. */
+/* Unpacks the whole file with libdeflate, which is three times as fast as zlib piece by piece. The
+ * elements go to `data`. The file's header lands in front of `data`, over the last bytes of the
+ * value's header. These bytes of the value's header are saved before and restored after. False:
+ * libdeflate failed, or the file does not match its header; zlib will find the reason. */
 static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, unsigned char *data)
 {
     static_assert(sizeof(struct mr_value_header) + 2 * 16 >= HEADER_BYTES_MAX,

@@ -1,5 +1,6 @@
-/* A chain was sent ahead to the only worker that may run it, and filled the worker's queue. The
- * first task came back, and has to be sent although tasks that wait for it fill the queue. */
+/* The scheduler sent a chain of tasks ahead to the only worker, and the chain filled the worker's
+ * queue. The worker returned the chain's first task. The scheduler has to send this task again,
+ * although the tasks that wait for it fill the queue. */
 #include "tests/sim/scenarios/scenario.h"
 
 #include <stdio.h>

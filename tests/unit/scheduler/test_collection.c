@@ -490,7 +490,7 @@ static void what_was_adopted_outlives_the_next_restart(void **state)
               "\"x\":{\"op\":\"g\",\"args\":[3]}},\"targets\":[\"c\",\"x\"]}");
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
-    m.r->acks = false; /* the journal does not acknowledge the target */
+    m.r->acks = false; /* the journal does not acknowledge the record of "c" */
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     m.r->acks = true;
     rig_crash(m.r);

@@ -113,7 +113,7 @@ static void parameters_keep_their_types_and_are_text_inside_texts(void **state)
     assert_int_equal(d->roles[MR_TRAINING_WORKER], 3);
     assert_true(mr_str_eq(d->name, MR_STR("of-me-3")));
     assert_true(mr_str_eq(d->save, MR_STR("of-me-3/model")));
-    /* "data" is a parameter of the graph, which the scheduler replaces. */
+    /* "${data}" stays in the graph, because the scheduler replaces the graph's parameters. */
     assert_true(says(d, "\"value\":\"${data}\""));
     mr_training_document_free(&d);
     refused("{" MODEL ",\"name\":\"${nobody}\"}", "there is no \"nobody\"");

@@ -1,4 +1,5 @@
-/* The trainer's core: when a role that joins is let in, and what a lost member leaves behind. */
+/* The trainer's core: when a member that joins a session is let in, and what a lost member leaves
+ * behind. */
 #include "tests/unit/trainer/rig.h"
 
 static const struct mr_training_report nothing = {0}, finished = {.finished = true};

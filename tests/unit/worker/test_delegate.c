@@ -1,6 +1,6 @@
-/* A worker's shell with its executors, without a scheduler. All tasks are known from the start:
- * rounds that end in a barrier each. So executors can run the core in the place of the network
- * thread, which sleeps. Runs under TSan as well. */
+/* A worker's shell with its executors, without a scheduler. The tasks form rounds, and each round
+ * ends in a barrier task. All tasks are known from the start. So executors can run the core while
+ * the network thread sleeps. Runs under TSan as well. */
 #include "tests/unit/worker/rig.h"
 
 #include "host/clock.h"

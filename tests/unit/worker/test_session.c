@@ -142,7 +142,7 @@ static void what_ended_between_register_and_registered_is_told_after_it(void **s
     assert_int_equal(r->drops, 0);
 }
 
-/* The worker finds out that an input is gone while its stream is broken. */
+/* While the worker's stream is broken, the worker finds out that an input is gone. */
 static void miss_an_input(struct rig *r)
 {
     rig_value(r, RIG_JOB, 1, 1);

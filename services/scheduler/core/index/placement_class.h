@@ -1,4 +1,5 @@
-/* Classes of tasks that may run on the same workers. For the core's own files only. */
+/* Placement classes: the tasks of one class may run on the same workers. For the core's own files
+ * only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

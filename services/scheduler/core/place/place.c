@@ -71,7 +71,7 @@
 #define DISK_NS_PER_BYTE 2 /* assumed time to spill a value and to read it back, in all */
 
 /* The warm worker is the sticky worker while it is idle. It is chosen before the least loaded
- * worker if the values that it keeps have at most this many bytes more. */
+ * worker if its values have at most this many bytes more than those of the least loaded worker. */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)

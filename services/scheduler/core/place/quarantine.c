@@ -84,7 +84,8 @@ static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
     uint32_t w = s->quarantine.reserved;
     if (w != NONE && !mr_sched__may_run(s, w, c)) w = NONE;
     if (w == NONE && s->quarantine.reserved == NONE) w = find_empty(s, c);
-    if (w != NONE && !is_empty(s, w)) { /* another worker may have become empty meanwhile */
+    /* Another worker may have become empty since `w` was reserved. */
+    if (w != NONE && !is_empty(s, w)) {
         uint32_t other = find_empty(s, c);
         if (other != NONE && is_empty(s, other)) w = other;
     }

@@ -68,8 +68,10 @@ struct mr_sched_record_head {
 
 enum mr_sched_held { /* why the scheduler held a task back after it was ready */
     MR_SCHED_HELD_NOT,
-    MR_SCHED_HELD_MEMORY,     /* memory was short */
-    MR_SCHED_HELD_RESTRICTED, /* few workers may run the task: resources, names, quarantine */
+    MR_SCHED_HELD_MEMORY, /* memory was short */
+    /* few workers may run the task: it asks for resources, names workers, is long-running, or is in
+     * quarantine */
+    MR_SCHED_HELD_RESTRICTED,
 };
 
 /* One attempt of a task. Times are of the scheduler's clock; 0: the attempt did not get so far. */

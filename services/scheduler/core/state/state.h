@@ -15,8 +15,8 @@ struct task_numbers { /* job/plan.c: allocates task numbers, in multiples of JOB
 struct ready_queue { /* index/ready_queue.c */
     /* [0]: a bit for each queued task; [k]: a bit for each nonzero word of [k-1] */
     uint64_t *bits[4];
-    uint32_t *rank_of; /* from a task to its place, in jobs with priorities */
-    uint32_t *ranked;  /* from a place to its task */
+    uint32_t *rank_of; /* by task: its rank, if tasks of its job have priorities */
+    uint32_t *ranked;  /* by rank: the task of this rank */
     uint64_t count;    /* tasks in the queue */
     uint32_t *heap;    /* jobs with queued tasks; the job at the top is served first */
     uint32_t heap_count;

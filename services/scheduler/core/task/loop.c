@@ -71,7 +71,7 @@ bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit)
     return of_exit(s, exit)->is_over;
 }
 
-/* True: `input` is the state of the last round, which the exit takes. */
+/* True: `input` is the last round's state, and the exit takes this state. */
 static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct job *j = job_of(s, exit);

@@ -124,8 +124,7 @@ static void a_more_urgent_job_goes_before_the_rest_of_a_value(void **state)
     }
 }
 
-/* Nothing is left of a value whose job was cancelled, so the store's memory does not change the
- * order any more. */
+/* After a job was cancelled, its large value no longer affects which tasks are sent first. */
 static void a_cancelled_job_leaves_no_order(void **state)
 {
     (void)state;
