@@ -55,7 +55,7 @@ static int model_arg(struct mr_op_call *call, const struct mr_arg *arg, struct m
 /* Examples, which are read in place or converted piece by piece. */
 struct examples {
     struct mr_tensor t;
-    uint64_t n, numbers; /* `n` counts examples, `numbers` the elements of each */
+    uint64_t n, numbers; /* how many examples there are; how many elements each has */
     /* Conversion buffer. NULL: the examples are contiguous f32 and read in place. */
     float *piece;
 };
