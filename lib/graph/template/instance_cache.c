@@ -368,8 +368,8 @@ static bool has_equal_args(const struct mr_graph *a, const struct mr_graph *b)
 }
 
 /* Builds the graph with markers for the parameters in `is_free`. True: with the values filled in,
- * the graph equals `g`, and `*out` is the form. False: the graphs differ, or a marker is not an
- * argument. */
+ * the graph equals `g`, and `*out` is the form. False: the graphs differ, or a marker stands at a
+ * place of the graph that is not an argument of a task. */
 static bool try_form(const struct mr_instance_cache *k, const struct values *v, const bool *is_free,
     const struct packed *p, const struct mr_graph *g, size_t text_bytes,
     const struct mr_graph_catalogue *catalogue, struct form *out)

@@ -1,5 +1,6 @@
-/* Writes values as JSON text. A pack may contain values, and a collection may contain packs, so the
- * walk keeps a stack of frames instead of recursing. Tensors, tables and bytes contain no other
+/* Writes values as JSON text. A value can be a list or a map (encoded as a pack, base/pack.h) or a
+ * collection of stored values. Both may contain further lists, maps and collections, so the walk
+ * keeps a stack of frames instead of recursing. Tensors, tables and bytes contain no other
  * values. */
 #include "store/object/format/json.h"
 
