@@ -21,7 +21,7 @@ struct frame {
     uint32_t at;
     struct mr_pack_reader reader;
     bool dict;
-    /* True: references to inputs are allowed, which holds for the arguments themselves only. */
+    /* True: references to inputs are allowed. False: this container comes from an input. */
     bool slots;
     /* True: this list or dict is part of the pack that the frame around it reads, so that frame
      * continues where this list or dict ends. False: it is a pack of its own, which is the value of

@@ -5,8 +5,8 @@
  * In `chains` (of ten tasks) and `diamonds`, workers keep only the value of the last task of a
  * chain or diamond and report the other values as used up, as a worker that fuses tasks does; with
  * `told`, they report all values. A task changes its state at least four times, to waiting, ready,
- * running and done, and to released if it is no target. So the core makes at least four times
- * tasks/s changes a second. */
+ * running and done, and to released if it is no target. So the core makes at least four times as
+ * many changes a second as it completes tasks. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"

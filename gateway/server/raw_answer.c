@@ -23,7 +23,7 @@ enum { PART_OBJECT = 1, PART_NBYTES = 2, PART_OFFSET = 3 };
 struct first {
     char type[200];
     char etag[ETAG_BYTES_MAX]; /* "": the ETag is not known */
-    uint64_t total;            /* bytes of the value in this format */
+    uint64_t total;            /* bytes of the whole value in the format `type` */
     uint64_t offset;           /* where the service's bytes begin in the value */
     bool is_sized;             /* true: `total` is known */
     bool is_whole;             /* true: no piece follows */

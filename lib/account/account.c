@@ -1,7 +1,7 @@
-/* A lane is a slot. Each lane is `settled` up to a time: the pieces before that time were passed to
- * the sink, or wait in `gaps`. A gap is a piece in which the lane had no task of its own to wait
- * for. It is divided when all jobs that were submitted before its end are over, because only then
- * the tasks that those jobs waited for are known. */
+/* A lane is a slot. Each lane is `settled` up to a time: all its time before was passed to the sink
+ * in pieces, or waits in `gaps`. A gap is idle time before the job of the lane's next task was
+ * submitted. A gap is divided into pieces when all jobs that were submitted before its end are
+ * over. Only then it is known for which tasks those jobs waited. */
 #include "account/account.h"
 
 #include "base/alloc.h"
@@ -412,7 +412,7 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     }
 }
 
-/* Divides the time in which the lane waited for the task. */
+/* Divides the time in which the lane waited for the task into pieces and a gap. */
 static void wait_divide(struct mr_account *a, uint32_t lane, const struct mr_account_recent *x)
 {
     struct lane *l = &a->lanes[lane];

@@ -72,8 +72,8 @@ static void worker_down(struct mr_account_chain *c, mr_time from, enum mr_accoun
     mr_account_chain_down(c, from, class, x);
 }
 
-/* Adds the time from when the worker had the message with task `x` to the task's start. `need`:
- * when the message and the result of the last input existed, wherever they were. */
+/* Adds the time from `need` to the start of task `x`. At `need` the worker had the message with the
+ * task, and the task's last input existed, here or on another node. */
 static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_recent *x,
     const struct mr_account_recent *input, mr_time need, mr_duration *delayed)
 {

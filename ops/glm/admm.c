@@ -50,7 +50,7 @@ struct local {
     double *target; /* z - u */
     double *away;   /* x - target, followed by M times this vector */
     double best;    /* objective at the best x so far */
-    double slope;   /* directional derivative of the objective at the best x so far */
+    double slope;   /* derivative of the objective along `direction` at the best x so far */
     double wrong;   /* rows in the wrong class at the last evaluation */
     double *hessian;
     double *room;

@@ -1,4 +1,4 @@
-/* Random streams with the bits of NumPy (random.h). */
+/* Random streams that give the same bits as NumPy's generators (random.h). */
 #include "ops/kernel/random.h"
 
 #include <math.h>

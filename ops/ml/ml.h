@@ -20,7 +20,8 @@ struct mr_classes {
 /* Converts labels to class numbers in memory of the call. */
 int mr_classes_of(
     struct mr_op_call *call, const struct mr_arg *y, const char *name, struct mr_classes *out);
-/* Converts several arrays of labels, with common classes: those that occur in any of the arrays. */
+/* Converts several arrays of labels. All arrays get the same classes: every label that occurs in at
+ * least one of the arrays. */
 int mr_classes_of_all(struct mr_op_call *call, const struct mr_arg *const *ys,
     const char *const *names, uint32_t count, struct mr_classes *outs);
 /* Returns the label of a class as text, for the key of a dict, in memory of the call. NULL: the

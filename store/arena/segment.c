@@ -109,7 +109,7 @@ void mr_segment_unmap(void *p, uint64_t bytes)
     if (p) (void)munmap(p, bytes);
 }
 
-/* ---- pages before they are written ----------------------------------------------------------- */
+/* ---- populating pages before the first write ------------------------------------------------- */
 
 static uint64_t thread_cpu_ns(void)
 {

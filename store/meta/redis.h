@@ -12,9 +12,9 @@
 struct mr_redis;
 
 /* Receives the answer to a command. MR_OK: `reply` is borrowed for the call. MR_EAWAY: there was no
- * connection, or it broke before the answer, and Redis may have run the command. MR_ECANCELED:
- * mr_redis_close was called. Errors of Redis such as LOADING, OOM and READONLY, which mean that
- * Redis cannot serve now, become MR_EAWAY. */
+ * connection, or the connection broke before the answer. If it broke, Redis may have run the
+ * command. MR_ECANCELED: mr_redis_close was called. Errors of Redis such as LOADING, OOM and
+ * READONLY, which mean that Redis cannot serve now, become MR_EAWAY. */
 typedef void (*mr_redis_reply_fn)(void *ctx, int err, const struct mr_reply *reply);
 typedef void (*mr_redis_state_fn)(void *ctx, bool here, const char *why);
 

@@ -107,8 +107,8 @@ int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, st
     struct mr_error *e)
 {
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    /* This thread may be the one that attends (mr_redis_attend), and this thread is about to
-     * sleep. */
+    /* If this thread reads the answers instead of the connection's thread (mr_redis_attend), it
+     * stops now, because it is about to sleep. */
     mr_redis_attend(r, false);
     int err = mr_redis_send(r, argc, argv, wake_waiter, &w);
     if (err) return mr_fail(e, err, "Redis at %s is away", mr_redis_address(r));

@@ -103,8 +103,8 @@ static void run_some(struct fuzz *f)
     rig_report(r, s, until);
 }
 
-/* Reports that an executor has released one of the strands of which a cut left nothing. Executors
- * release such a strand late, because they work on another strand first. */
+/* Chooses a strand that was cut to nothing, and reports that its executor has released it.
+ * Executors release such a strand late, because they work on another strand first. */
 static void let_go(struct fuzz *f)
 {
     struct rig *r = f->r;

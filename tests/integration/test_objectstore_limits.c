@@ -62,7 +62,7 @@ static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
     looks = 0;
     assert_int_equal(mr_store_create_or_stop(st, 100, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     assert_int_equal(looks, 3);
-    /* After this answer, no answer to an earlier request is outstanding. */
+    /* When this call has its answer, no answer to an earlier request is outstanding. */
     assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
     mr_store_close(&st);
     node_fini(&n);

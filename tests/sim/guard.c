@@ -103,10 +103,11 @@ static void guard_referred(struct sim *s, const struct sim_job *j)
     }
 }
 
-/* Called when the journal has been read. A value that found no room, or whose object is gone, is
- * lost. When a job asks for it, all its ancestors may be made again, although they were not lost
- * themselves. The same holds for values that a restored value refers to: whether they exist is
- * known only when all workers are back. */
+/* Called when the journal has been read. A value is lost if the cache of small values had no room
+ * for it, or if its object is gone. When a job asks for a lost value, all its ancestors may be made
+ * again, although they were not lost themselves. A restored value may refer to other values.
+ * Whether these exist is known only when all workers are back, so they and their ancestors may be
+ * made again, too. */
 void sim_guard_replayed(struct sim *s)
 {
     struct mr_sched_task_info info;

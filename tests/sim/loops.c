@@ -1,6 +1,6 @@
-/* Jobs with loops: how they are made, the values that they must have, and the rule that the end of
- * a loop does not change, neither in one life of a scheduler nor over a restart once the journal
- * has the end. */
+/* Jobs with loops: how they are made, and the values that they must have. Also checks that the end
+ * of a loop does not change in one life of the scheduler. After a restart only those ends must stay
+ * the same that the journal has. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/unroll.h"

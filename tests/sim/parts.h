@@ -46,7 +46,7 @@ enum sim_event {
     EV_FETCHED,     /* a fetch ends; a: process, b: value, c: the fetch's serial << 32 | object */
     EV_ACK,         /* the journal acknowledges records up to number c; a: life of the scheduler */
     EV_STORES,      /* all stores send heartbeats */
-    EV_PROC_START,  /* a worker's process starts; a: name */
+    EV_PROC_START,  /* a worker's process starts; a: number that is the worker's name */
     EV_STORE_START, /* a store's process starts; a: node */
     EV_STORE_CONNECT,
     EV_STORE_DOWN, /* a message of the scheduler reaches a store; a: node, b: session */

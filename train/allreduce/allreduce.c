@@ -167,7 +167,7 @@ static void move_numbers(struct mr_reduce *r, uint64_t from, uint64_t until)
 }
 
 /* Updates this rank's slice from its end to its start, which is the order in which the gradients of
- * all ranks become final. Numbers behind the trained parameters come last. */
+ * all ranks become final. The part of the slice behind the trained parameters comes last. */
 static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     uint64_t end = r->first + r->slice_count;

@@ -75,7 +75,7 @@ static bool is_stopped(void *ctx)
 }
 
 /* True: the worker's time to acknowledge its leases or to give them back is over. What the worker
- * has done neither with, the queue takes back when the lease expires. */
+ * has neither acknowledged nor given back returns to the queue when the lease expires. */
 static bool is_late(void *ctx)
 {
     struct mr_taker *t = ctx;

@@ -25,8 +25,8 @@ struct mr_push {
     uint32_t buffer; /* private to mailbox.c */
     /* private to mailbox.c: struct mr_remote_push; NULL: the push came by shared memory */
     void *remote;
-    /* numbers of this shard, valid until mr_shard_done_push. A faulty client may still change the
-     * numbers, but not the extent of the memory */
+    /* the gradient for the parameters of this shard, valid until mr_shard_done_push. A faulty
+     * client may still change the numbers, but not the size of the memory */
     const float *grad;
 };
 

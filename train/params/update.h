@@ -81,7 +81,8 @@ int mr_update_drop(struct mr_update *u, mr_time deadline);
  * `aggregate`, an update needs one gradient of each live worker. */
 void mr_update_set_live(struct mr_update *u, uint32_t workers);
 
-/* Does the same as mr_shard_restore, and sets the slots (NULL: zeros). Drops the held gradients. */
+/* Does the same as mr_shard_restore, and sets the optimizer slots to `slots` (NULL: zeros). Drops
+ * the gradients that were collected for the next update. */
 void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t version,
     const float *params, const float *const *slots);
 

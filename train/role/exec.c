@@ -188,8 +188,8 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* Called when the program has ended: reports the work of every phase as finished until the session
- * ends. A foreign program saves its model itself. */
+/* Called when the program has ended. Until the session ends, reports each phase as finished at
+ * once. This also holds for the phase in which a model is saved: the program saves its own. */
 static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;

@@ -225,8 +225,8 @@ struct gathering {
     struct mr_graph *g;
 };
 
-/* Copies part `part` of the columns, 0 to 3. The parts are independent, so four threads may copy
- * them. */
+/* Copies one of the four parts of the columns; `part` is 0 to 3. The parts are independent, so four
+ * threads may copy them. */
 static void gather_part(void *ctx, uint32_t part, uint32_t worker)
 {
     const struct gathering *x = ctx;

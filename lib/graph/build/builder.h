@@ -47,8 +47,8 @@ int mr_builder_object(struct mr_builder *b, uint32_t node, mr_object_id id, stru
 int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, struct mr_error *e);
 int mr_builder_alias(struct mr_builder *b, uint32_t node,
     struct mr_error *e); /* refers to another job's node of the same key */
-/* Set `*node` to the node of a stored object or of a name that has no key in the job. The first
- * reference makes the node, and all references to one object or name share it. */
+/* A job may refer to a stored object or a name without a key for it. Set `*node` to the node of
+ * this object or name. The first reference makes the node, and all later ones share it. */
 int mr_builder_object_node(
     struct mr_builder *b, mr_object_id id, uint32_t *node, struct mr_error *e);
 int mr_builder_name_node(

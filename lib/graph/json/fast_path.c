@@ -77,7 +77,7 @@ uint32_t mr_json_fast_path_room(const struct mr_json_fast_path *p)
     return p->parts_room;
 }
 
-/* ---- reading: the builder is only read ------------------------------------------------------- */
+/* ---- reading slices, which does not change the builder --------------------------------------- */
 
 static uint32_t key_node(const struct mr_json *j, struct mr_str key)
 {

@@ -29,15 +29,15 @@ struct mr_json_slices {
     uint32_t keys_room;
 };
 
-/* Finds the slices of a whole text. False, with nothing to free: the text has another form. The
- * caller then parses the text as a whole, and the parser reports the error if there is one. If the
- * text has more than MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A slice ends with the first
- * entry that ends `slice_bytes` or more after the slice's begin. */
+/* Finds the slices of a whole text. False, with nothing to free: the text is too long or malformed,
+ * or has no entries. The caller then parses the text as a whole, and the parser reports the error
+ * if there is one. If the text has more than MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A
+ * slice ends with the first entry that ends `slice_bytes` or more after the slice's begin. */
 bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *out);
 
 /* Takes the first part of a text, and returns the position after the opening brace of the entries.
  * Sets `*is_dsk` to true if the entries are those of "dsk". 0: the brace is not in this part, or
- * the text has another form. */
+ * the text is malformed or has no entries. */
 uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk);
 /* Adds the complete entries from `*at` on, at most `entries_max`, and moves `*at` past the comma or
  * the brace after the last of these entries. True: a brace followed, so there are no more entries.

@@ -101,7 +101,8 @@ static void drop(
 {
     uint64_t count = n->batch * mr_nn_shape_count(&u->layer->in);
     uint64_t below = (uint64_t)(u->layer->rate * 65536.0f);
-    /* The factor of the numbers that are kept, for the rate rounded to a multiple of 1 / 65536. */
+    /* The kept numbers are multiplied by 1 / (1 - rate). The rate is rounded down to a multiple of
+     * 1 / 65536. */
     float scale = 65536.0f / (float)(65536 - below);
     struct mr_rng r;
     mr_rng_init(&r, u->layer->seed + n->step * 0x9e3779b97f4a7c15u);

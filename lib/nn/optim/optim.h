@@ -58,7 +58,8 @@ double mr_nn_optim_rate(const struct mr_nn_optim *o, uint64_t t);
 struct mr_nn_range {
     const float *from;
     float *to;
-    /* mr_nn_optim_slots vectors, changed in place; may be NULL if the optimizer has no slots. */
+    /* The optimizer's slots, mr_nn_optim_slots(o) vectors, changed in place. May be NULL if the
+     * optimizer has no slots. */
     float *const *slots;
     uint64_t first; /* start of the range in the vector */
     uint64_t count; /* length of the range */

@@ -18,7 +18,7 @@ int mr_disk_open(
     struct mr_ostore_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e);
 /* Starts the threads. `self`: the store's own client. */
 void mr_disk_start(struct mr_disk *d, struct mr_store *self);
-/* Waits until all submitted jobs are done, then ends the threads. */
+/* Waits until the threads have done all that was passed to them, then ends the threads. */
 void mr_disk_stop(struct mr_disk *d);
 void mr_disk_close(struct mr_disk **d);
 

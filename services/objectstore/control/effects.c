@@ -263,9 +263,9 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* Carries out the EVICT effects of a step, whose catalog entries are marked. One scan of all pin
- * pages serves all of them. An object that is in no client's pin page is evicted; the others stay
- * in memory (I14 in docs/invariants.md). */
+/* Carries out the EVICT effects of a step. The entries of their objects in the catalog were marked
+ * already. One scan of all pin pages serves all of these effects. An object that is in no client's
+ * pin page is evicted; the other objects stay in memory (I14 in docs/invariants.md). */
 static void evict_all(struct mr_ostore_shell *sh)
 {
     if (!sh->evicts_count) return;

@@ -218,7 +218,7 @@ struct mr_ostore {
     uint32_t segments_free, segments_used, segment_number;
     uint32_t segments_count;
     uint64_t committed_bytes;
-    uint32_t *segment_slots; /* from a segment's number to its slot */
+    uint32_t *segment_slots; /* by number of a segment: its index in `segments` */
     struct client *clients;  /* without gaps */
     uint32_t clients_count;
     struct group *groups;             /* the first group is at 1 */

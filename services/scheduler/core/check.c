@@ -401,8 +401,8 @@ static void check_due(const struct mr_sched *s)
     }
 }
 
-/* Checks the worker that is kept free for a quarantined task, the workers that are closed while
- * they have one, and the node that is kept free for a memory retry. */
+/* Checks the worker that is kept free for a quarantined task, the workers that get no other task
+ * while they have a quarantined one, and the node that is kept free for a memory retry. */
 static void check_reserved(const struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {

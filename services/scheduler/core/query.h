@@ -27,7 +27,7 @@ struct mr_sched_job_info {
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;    /* nodes that take another job's value, or a value persisted earlier */
     uint32_t given;     /* nodes that are not tasks: they had values from the start */
-    uint32_t skipped;   /* released tasks of loop rounds that did not run */
+    uint32_t skipped;   /* tasks that were released because their loop round did not run */
     uint32_t abandoned; /* tasks released without a value: their consumers failed */
     uint64_t retried;
     uint64_t recomputed;

@@ -242,9 +242,9 @@ static struct piece *next_of_job(const struct mr_tasklog_job *j, const struct pi
     return next == &j->pieces ? NULL : MR_LIST_ITEM(next, struct piece, of_job);
 }
 
-/* Returns the oldest piece with bytes after `from`; NULL: none. The search begins at the piece that
- * was found last, which suits a reader of everything, or at the end, which suits a reader of new
- * output. */
+/* Returns the oldest piece with bytes after `from`; NULL: none. If the piece that was found last
+ * begins at or before `from`, the search goes forward from that piece, which suits a reader of all
+ * output. Else the search goes back from the newest piece, which suits a reader of new output. */
 static struct piece *piece_behind(const struct mr_tasklog_job *j, uint64_t from)
 {
     if (mr_list_is_empty(&j->pieces) || j->position <= from) return NULL;

@@ -5,7 +5,7 @@
  * graph moves to the queue for large jobs.
  * A large body is parsed while it arrives: its pieces go to the thread for large jobs, before the
  * request itself does. The state of the parsing (stream.h) then belongs to that thread, so a call
- * that ends early sends one more piece, which has no bytes and tells the thread to free it
+ * that ends early sends one more piece without bytes, which tells the thread to free the state
  * (is_drop). */
 #include "services/scheduler/submit/parser.h"
 

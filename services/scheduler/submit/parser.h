@@ -13,7 +13,7 @@ struct mr_parser;
 
 struct mr_parser_options {
     const char *redis, *redis_password; /* lent until close */
-    /* lent until close; finds the user whose share of the quota a body counts against */
+    /* lent until close; finds the user who sends a body and whose share of the quota it uses */
     struct mr_rpc_auth *auth;
     uint64_t reading_bytes; /* limit of bytes of all bodies together */
     /* Takes the result of a request. Called on a parser thread. */

@@ -30,7 +30,7 @@ struct mr_templates {
     struct mr_redis *redis;
     struct kept kept[KEPT_MAX];
     uint64_t clock;
-    struct mr_buf params; /* the text `params` of the last result */
+    struct mr_buf params; /* owns the text `params` of the last mr_template_info */
 };
 
 struct mr_templates *mr_templates_new(struct mr_redis *redis)
@@ -243,7 +243,7 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
     if (err) return err;
     info_of(t, k, out);
     if (!mr_json_template_graph(k->parsed, (struct mr_str){0}, catalogue, &g, NULL, &why))
-        out->tasks = g->nodes_count; /* leaves 0 if an operator of the template is gone meanwhile */
+        out->tasks = g->nodes_count; /* `tasks` stays 0 if an operator no longer exists */
     return MR_OK;
 }
 

@@ -40,7 +40,7 @@ struct mr_trace {
     mr_time pending_since;
     uint64_t bytes_given; /* bytes of spans that the writer was given since the start */
     uint32_t ops_told;
-    /* struct lost each: numbers of dropped spans that the writer does not know yet */
+    /* struct lost each: how many spans of a job were dropped; the writer was not told yet */
     struct mr_buf lost;
     /* struct mr_trace_message each: beginnings and ends of jobs, and events; the writer gets them
      * after the pending spans */
@@ -184,7 +184,7 @@ static void pending_give(struct mr_trace *t)
     size_t told = 0;
     while (told < t->changes.n / sizeof *changes && !mr_inbox_push(t->inbox, &changes[told]))
         told++;
-    buf_skip(&t->changes, told * sizeof *changes); /* the other messages go at the next tick */
+    buf_skip(&t->changes, told * sizeof *changes); /* what stays is sent at the next tick */
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)

@@ -49,5 +49,6 @@ struct mr_trace_ask {
 /* Passes a question to the reader thread. The call is answered when the reader has answered. */
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);
 void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call);
-/* Called with the message MR_SHELL_TRACE: answers the call of the question. */
+/* Called when the message MR_SHELL_TRACE brings an answer of the reader thread. Answers the call
+ * that asked. */
 void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **answer);

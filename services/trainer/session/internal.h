@@ -105,7 +105,9 @@ void mr_training_followers_end(struct mr_trainings *tr);
 /* Fails all calls of the list with UNAVAILABLE. */
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls);
 
-/* message.c: messages in the scratch arena, which is not cleared. NULL: there is no such session */
+/* message.c. These functions make messages in the scratch arena `t->scratch`, and do not clear the
+ * arena first. mr_training_message and mr_training_joined_message return NULL if there is no such
+ * session. */
 Millrace__V1__Training *mr_training_message(
     struct mr_trainings *tr, mr_training_id id, bool is_whole);
 Millrace__V1__JoinResponse *mr_training_joined_message(

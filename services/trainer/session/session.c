@@ -188,7 +188,7 @@ static void end_waits(void *part, struct mr_str waiter)
     mr_trainings_end_waits(part, waiter);
 }
 
-/* Ends the waiting calls. Roles and streams will call the next trainer. Calls that wait for the end
+/* Ends the waiting calls. Roles and clients will call the next trainer. Calls that wait for the end
  * of a session get the session as it is. */
 static void drain(void *part)
 {

@@ -100,7 +100,8 @@ void mr_trainer_close(struct mr_trainer_shell **t);
 /* Makes the loop's thread call run(p). Functions run in order, each exactly once. Any thread may
  * call this function. */
 void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p);
-/* Runs all posted functions. For a part's `close`, after its own threads have ended. */
+/* Runs all posted functions. A part calls this in its `close`, after the part's own threads have
+ * ended. */
 void mr_trainer_settle(struct mr_trainer_shell *t);
 
 /* Unpacks a request into the scratch arena, where it stays until the next request. NULL: the call

@@ -240,8 +240,8 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
 }
 
 /* Reports an attempt that failed through no fault of its task. NO_ROOM: the task should run when
- * less memory is in use. LOST_INPUT with a failure: a store failed, which may return or whose
- * objects may be made again. */
+ * less memory is in use. LOST_INPUT: an object store failed. The store may return, or its objects
+ * may be made again. */
 static void item_again(struct mr_worker *w, const struct mr_strand *s,
     const struct mr_strand_item *item, enum mr_outcome outcome, int code)
 {

@@ -142,8 +142,8 @@ struct need { /* a class of tasks: what each of them takes while it runs */
 struct slot {
     struct mr_strand *strands[SLOT_STRANDS_MAX];
     uint32_t count;
-    /* strands that the executor has: those in `strands`, and those all of whose tasks were taken
-     * away again before they had begun */
+    /* number of strands that the executor has: those in `strands`, and empty ones in its inbox,
+     * from which a cut took all tasks before the executor came to them */
     uint32_t held;
 };
 

@@ -147,8 +147,8 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
-/* Counts the missing inputs of a task that one search finds; called once for each of them. `mark`:
- * number of the search. True: the search has found all missing inputs of the task. */
+/* Called once for each missing input of `t` that a search finds, and counts these inputs. `mark`:
+ * number of the search. True: the search has found all missing inputs of `t`. */
 static bool comes_last(struct task *t, uint32_t mark)
 {
     if (t->mark != mark) t->mark_count = 0;
@@ -284,9 +284,9 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
     }
 }
 
-/* Sets which of several dependents join the strand: those that cost less than four times the
- * measured hand-off to another slot, within bounds. All of them join if the idle slots have other
- * work. */
+/* Sets branch_ns. If a value of the strand has several dependents, those join the strand that cost
+ * at most four times the measured hand-off to another slot, within bounds. All of them may join if
+ * the idle slots have other work. */
 static void branches(const struct mr_worker *w, struct build *b)
 {
     b->idle = idle_slots(w);
@@ -516,8 +516,9 @@ static void ask_cut(struct mr_worker *w, struct mr_strand *s)
     s->take_from = NONE;
 }
 
-/* Counts the items of a strand that another slot could start now. `first`: the strand runs. *keep:
- * where the second half of those items begins. */
+/* Counts the items of a strand that another slot could start now. `first`: true if the strand is
+ * the first one of its slot, so that one of its items runs. `*keep` becomes the position at which
+ * the second half of the counted items begins. */
 static uint32_t movable(
     const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
 {

@@ -26,7 +26,7 @@ struct mr_strand_input {
     enum mr_strand_input_kind kind;
     uint32_t item;
     uint32_t index; /* index of the task that makes the input */
-    uint32_t node;  /* of an object: a row of the strand's `nodes` */
+    uint32_t node;  /* MR_STRAND_OBJECT: row of the strand's `nodes` */
     struct mr_str pack;
     mr_object_id object;
     uint64_t object_bytes;
@@ -77,7 +77,7 @@ struct mr_strand_item {
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
-    uint32_t op; /* number in the config's table of operators */
+    uint32_t op; /* position in mr_worker_config.ops (core.h) */
     uint32_t inputs_count;
     const struct mr_strand_input *inputs;
     struct mr_str args;

@@ -31,9 +31,9 @@ static void inputs_room(struct mr_executor *x, uint32_t n)
     x->inputs_room = room;
 }
 
-/* Writes the result of an item whose input cannot be read. Either the store has no memory to read
- * the object back from disk, and the value is not lost, or the task was cancelled, or the object is
- * gone. */
+/* Writes the result of an item whose input cannot be read. `err` has the reason. MR_ELIMIT: the
+ * store has no memory to read the object back from disk; the object is not lost. MR_ECANCELED: the
+ * task was cancelled. Other errors: the object is gone. */
 static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct mr_error *e)
 {
     if (err == MR_ELIMIT) {

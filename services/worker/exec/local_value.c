@@ -31,7 +31,8 @@ static void give_back(struct mr_executor *x, struct mr_local_value *l)
     spare_free(x, l);
 }
 
-/* Takes a spare buffer that fits without waste, from the end of the list. False: none fits. */
+/* Takes the last buffer of `spare` that has room for `bytes`, and for no more than about twice as
+ * many. False: there is none. */
 static bool take_spare(struct mr_executor *x, uint64_t bytes)
 {
     for (uint32_t i = MR_LOCAL_VALUES_SPARE; i-- > 0;) {

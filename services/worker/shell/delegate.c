@@ -31,9 +31,10 @@ static bool count_on(struct mr_worker_shell *sh)
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);
-    /* If enough reports are counted but none can be taken, they stand behind a report that another
-     * executor is still writing. Then this thread sleeps, because that executor may need the
-     * processor of this thread. The executor wakes this thread after it has counted its report. */
+    /* Enough reports may be counted although none can be taken from the inbox: an executor is still
+     * writing the first one. Then the network thread sleeps, because that executor may need the
+     * network thread's processor. The executor wakes the network thread when its report is
+     * counted. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->delays_wake) {
         bool is_over = delayed_wake && sh->now >= sh->sleeps_until;

@@ -11,8 +11,8 @@
 
 struct frame {
     bool is_collection;
-    /* true: the frame reads on from the position of the frame below, which later continues after
-     * it */
+    /* true: this frame reads a part of the pack of the frame below; that frame later continues
+     * where this frame has stopped */
     bool same_source;
     void *owned;             /* an aligned copy of a nested value; freed with the frame */
     const char *close;       /* text to write at the end of the frame */

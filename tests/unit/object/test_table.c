@@ -304,7 +304,7 @@ static void what_cannot_be_a_collection_has_no_size(void **state)
     part.id = (mr_object_id){0, 0};
     assert_int_equal(mr_collection_bytes(&s), 0);
     part.id = (mr_object_id){1, 1};
-    s.kind = MR_VALUE_TENSOR; /* makes a collection of tensors without an element type */
+    s.kind = MR_VALUE_TENSOR; /* `s` gives the tensors no element type */
     assert_int_equal(mr_collection_bytes(&s), 0);
     s.kind = MR_VALUE_COLLECTION;
     assert_int_equal(mr_collection_bytes(&s), 0);

@@ -221,8 +221,8 @@ static void a_gateway_alone_passes_users_on(void **state)
     mr_rpc_auth_free(&g);
 }
 
-/* The generator (CALLERS in proto/gen/api.py) refuses a method that it does not list. A method for
- * services that has an empty list would never be callable. */
+/* CALLERS in proto/gen/api.py lists, for each method, the services that may call it. A method for
+ * services only must list at least one service, because nobody else may call the method. */
 static void every_method_for_services_has_a_caller(void **state)
 {
     (void)state;

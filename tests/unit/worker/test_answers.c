@@ -276,7 +276,7 @@ static void what_is_no_longer_wanted_has_not_used_its_inputs(void **state)
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
-    rig_register(r, 9); /* the new scheduler keeps neither task */
+    rig_register(r, 9); /* the new scheduler keeps neither task 2 nor task 3 */
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
@@ -316,7 +316,7 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     deliver(r);
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
-    rig_register(r, 9); /* the new scheduler keeps neither task */
+    rig_register(r, 9); /* the new scheduler keeps neither task 0 nor task 1 */
     rig_run(r, 0, MR_STRAND_DONE);
     assert_int_equal(r->drops, 0); /* a small value leaves nothing to drop */
     rig_run(r, 0, MR_STRAND_DONE);
@@ -398,8 +398,8 @@ static void what_finds_its_input_somewhere_else_runs_again(void **state)
     }
 }
 
-/* The task is cancelled, or goes back because the worker drains. The scheduler still learns that
- * the object is gone. */
+/* A task fails because its input is lost. Before that the task was cancelled, or the worker began
+ * to drain. The scheduler still learns that the input is lost. */
 static void a_lost_input_of_a_task_that_would_not_run_again_is_told(void **state)
 {
     struct rig *r = *state;

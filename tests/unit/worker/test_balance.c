@@ -61,8 +61,8 @@ static void an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun(void 
     assert_int_equal(r->strands[2]->items[0].index, 14);
 }
 
-/* The core looks for work 50 µs after it looked the last time, and sets its deadline to that time.
- */
+/* After a look for work, the core looks again 50 µs later, and sets its deadline to the time of the
+ * next look. */
 static void an_idle_slot_does_not_ask_all_the_time(void **state)
 {
     struct rig *r = *state;

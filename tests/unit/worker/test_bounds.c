@@ -450,11 +450,12 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     for (uint32_t i = 0; i < 5; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS((int)(10 + i)));
     rig_task(r, RIG_JOB, 5, 1, OP_BLOCK, INPUTS(10, 16));
-    rig_deliver(r); /* task 5 gets a row, but its second input gets none */
+    rig_deliver(r); /* the value of task 5 gets a row, but the task's second input gets none */
     rig_turn(r);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].index, 5);
-    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* task 6 takes the last free row */
+    /* The value of task 6 takes the last free row of the table of values. */
+    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL);
     rig_task(r, (mr_job_id){6}, 7, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);
@@ -462,7 +463,8 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     assert_int_equal(r->done[1].index, 7);
     rig_value(r, (mr_job_id){6}, 8, 0);
     rig_value(r, RIG_JOB, 12, 0);
-    /* The task's input has a row, but the task's value gets none. */
+    /* Value 12, the input of task 10, has a row of the table of values. The value of task 10 gets
+     * no row. */
     rig_task(r, RIG_JOB, 10, 1, OP_BLOCK, INPUTS(12));
     rig_deliver(r);
     rig_turn(r);

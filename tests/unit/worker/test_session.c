@@ -321,7 +321,8 @@ static void what_is_missed_after_register_is_told_to_another_scheduler(void **st
     assert_int_equal(r->missing_rows[0].index, 21);
 }
 
-/* The scheduler adopts a value only as the attempt that it knows. */
+/* The worker has the value of attempt 2, and the scheduler adopts only the value of attempt 1. The
+ * worker drops its value. */
 static void a_value_of_another_attempt_is_not_adopted(void **state)
 {
     struct rig *r = *state;

@@ -251,7 +251,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->finished_wall = 0;
     mr_sched__slots_begin(s, j);
     s->job_list.running++;
-    /* the retried job may be the only one that runs */
+    /* If no other job runs, no report of progress is due yet. */
     s->due.progress = MR_MIN(s->due.progress, s->now);
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
     s->due.jobs = MR_MIN(s->due.jobs, j->deadline);

@@ -1,4 +1,5 @@
-/* A turn of dispatch. For the core's own files only. */
+/* Sends ready tasks to workers, and moves tasks from loaded to idle workers. For the core's own
+ * files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

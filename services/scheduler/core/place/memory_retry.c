@@ -108,8 +108,9 @@ static uint32_t find_store(const struct mr_sched *s, const struct class *c)
     return best;
 }
 
-/* True: on the store's node a task runs that will end, or an attempt that was told to stop. Tasks
- * that wait for inputs do not count: nothing starts them while the node is kept free. */
+/* True: the store's node still runs a task that is not long-running, or an attempt that was told to
+ * stop. Tasks that wait for inputs do not count: nothing starts them while the node is kept
+ * free. */
 static bool is_busy(const struct mr_sched *s, uint32_t store)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {

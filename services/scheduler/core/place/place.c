@@ -169,9 +169,9 @@ static bool worker_has_room(
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (queue_has_room(s, w, t, queues)) return true;
     /* The queue is full, but the worker takes a ready task if all tasks there wait. A long-running
-     * task there counts as one that waits, with two exceptions: the task to place is long-running,
-     * too (long_max limits these), or it takes resources, which the other may hold until it
-     * ends. */
+     * task there counts as one that waits, with two exceptions. First, the task to place is
+     * long-running, too (long_max limits these). Second, the task to place takes resources, which
+     * the long-running task may hold until its end. */
     bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));

@@ -61,8 +61,8 @@ struct worker {
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    /* sum of the marks (index/retry_rings.h) of those attempts that the worker was told to stop and
-     * that have not ended */
+    /* sum of the hashes (mr_sched__stopping_mark) of those attempts that the worker was told to
+     * stop and that have not ended */
     uint32_t stopping;
     mr_time stopping_at;  /* time when the last of these attempts was told to stop */
     mr_time probation_at; /* time when the task `probation` started; 0: not started */

@@ -62,8 +62,8 @@ enum mr_sched_event_type {
     MR_SCHED_FORGET,          /* job, ticket */
     MR_SCHED_WANT,            /* job, index: a client wants the value of this node */
     MR_SCHED_WORKER_REGISTER, /* session, worker */
-    /* slot, incarnation, message. The core ignores a message of an incarnation that the slot no
-     * longer has. */
+    /* slot, incarnation, message. The core ignores the message if the worker in this slot has
+     * another incarnation. */
     MR_SCHED_WORKER_MESSAGE,
     MR_SCHED_WORKER_CLOSED,  /* slot, incarnation: the stream has ended */
     MR_SCHED_WORKER_CRASHED, /* slot, incarnation, refs: tasks that ran when the worker crashed */
@@ -87,7 +87,7 @@ struct mr_sched_event {
     uint64_t ticket;  /* number that the reply carries back */
     mr_job_id job;
     uint32_t index;
-    uint32_t slot;
+    uint32_t slot; /* position in the core's table of workers */
     uint64_t incarnation;
     /* the shell's number of the worker's stream; it is also in notes (effect.h) about the stream */
     uint64_t session;

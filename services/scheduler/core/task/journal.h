@@ -1,6 +1,6 @@
-/* Writes records for the journal, and keeps each announcement until Redis has acknowledged its
- * record. The open record collects values of one job until the turn (pass of the shell's loop)
- * ends. For the core's own files only. */
+/* Writes records for the journal. What a record says is announced to clients only when Redis has
+ * acknowledged the record; until then the announcement waits here. The open record collects values
+ * of one job until the turn (pass of the shell's loop) ends. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

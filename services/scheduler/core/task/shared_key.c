@@ -443,8 +443,8 @@ void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Enters a key of an ended job that was replayed, if the key has a value or its value can be
- * computed again. */
+/* Enters a key of a replayed, ended job into the index of shared keys, if the key has a value or
+ * its value can be computed again. */
 static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct job *j = job_of(s, task);

@@ -16,7 +16,7 @@ static void a_task_came_with_the_first_message_after_it_was_assigned(void **stat
     mr_receipts_sent(&r, 1000);
     mr_receipts_sent(&r, 2000);
     mr_receipts_sent(&r, 3000);
-    assert_int_equal(mr_receipts_find(&r, 100), 0); /* the worker has not told yet */
+    assert_int_equal(mr_receipts_find(&r, 100), 0); /* the worker has not told the times yet */
     mr_receipts_received(&r, 0, times, 2, 0);
     assert_int_equal(mr_receipts_find(&r, 100), 1500);
     assert_int_equal(mr_receipts_find(&r, 1000), 1500);

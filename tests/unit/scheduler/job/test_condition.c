@@ -1,5 +1,5 @@
-/* The scheduler's core: loops. What the value of a loop's condition may be, and what workers are
- * sent of a loop. */
+/* The scheduler's core: loops. What the value of a loop's condition may be, and what the
+ * scheduler sends to workers about a loop. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"

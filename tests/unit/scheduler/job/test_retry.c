@@ -195,7 +195,7 @@ static void a_retry_of_loops_outlives_a_restart(void **state)
         retry(r, job);
         if (compact) rig_compact(r);
         rig_crash(r);
-        rig_pass(r, 60 * MR_SECOND); /* long enough that the workers of the journal are lost */
+        rig_pass(r, 60 * MR_SECOND); /* long enough that the workers in the journal are lost */
         w = join(r, "v");
         assert_int_equal(info_of(r, job).skipped, 4 * 2 - 1);
         play(r, w, job, "two", 0, GO);

@@ -460,8 +460,8 @@ static void when_two_workers_were_lost_both_are_waited_for(void **state)
     }
 }
 
-/* Worker b is lost while t runs alone. It may have had memory during that time, so t gets another
- * attempt. */
+/* Worker b of the node is lost while t runs alone and finds no room. Worker b may have used the
+ * memory, so t gets another attempt. */
 static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **state)
 {
     (void)state;
