@@ -17,6 +17,7 @@
 #define BATCH_MAX 64
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define BLOCK_AGE MR_SECOND
+#define TILES_AGE (250 * MR_MS)
 #define STOP_TIMEOUT (2 * MR_SECOND)
 
 struct open_block {
@@ -223,10 +224,25 @@ static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time
     mr_release(e);
 }
 
-static void ask(struct mr_trace_writer *w, struct mr_trace_question *q)
+/* Writes the job's open block if it is not very young. While somebody moves through the timeline of
+ * a job that runs, there are many questions a second, and the blocks would be tiny. */
+static void close_block_for_tiles(struct mr_trace_writer *w, mr_job_id job, mr_time now)
 {
-    if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
-        write_due(w, MR_NEVER);
+    for (uint32_t i = 0; i < w->open_count; i++)
+        if (w->open[i].job.v == job.v && w->open[i].due <= now + BLOCK_AGE - TILES_AGE) {
+            close_block(w, job, true);
+            return;
+        }
+}
+
+static void ask(struct mr_trace_writer *w, struct mr_trace_question *q, mr_time now)
+{
+    bool is_account =
+        q->ask.kind == MR_TRACE_ASK_ACCOUNT ||
+        (q->ask.kind == MR_TRACE_ASK_TILES && q->ask.tiles.color == MR_JOB_TILES_CLASS);
+    if (is_account || q->ask.kind == MR_TRACE_ASK_TILES) {
+        if (is_account) write_due(w, MR_NEVER);
+        if (!is_account) close_block_for_tiles(w, q->ask.job, now);
         mr_trace_events_flush(w->events);
         mr_trace_log_view_all(w->log, q->ask.job, &q->view);
         uint32_t count = mr_trace_log_segments(w->log, NULL, 0);
@@ -251,7 +267,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
     case MR_TRACE_LOST: mr_trace_log_lose(w->log, m->job, m->a); break;
     case MR_TRACE_ENDED: close_block(w, m->job, true); break;
     case MR_TRACE_FORGET: forget(w, m->job); break;
-    case MR_TRACE_ASK: ask(w, m->p); break;
+    case MR_TRACE_ASK: ask(w, m->p, now); break;
     case MR_TRACE_NEWS: mr_trace_log_hear(w->log, now, m->news); break;
     case MR_TRACE_STOP:
         write_due(w, MR_NEVER);
