@@ -314,7 +314,7 @@ static void pictures(const char *redis, const char *dir, mr_job_id job)
         exit(1);
     }
     sizes(&source, &view);
-    struct mr_job_tiles *t = mr_job_tiles_new(job);
+    struct mr_job_tiles *t = mr_job_tiles_new(job, NULL);
     struct mr_job_tiles_picture all;
     uint64_t before = rss();
     double first = draw(t, &source, &view, (struct mr_job_tiles_ask){0}, &all);

@@ -63,7 +63,7 @@ static struct mr_job_tiles *tiles_of(struct mr_trace_reader *r, mr_job_id job)
         if (!x->job || (at->job && x->used < at->used)) at = x;
     }
     mr_job_tiles_free(&at->job);
-    at->job = mr_job_tiles_new(job);
+    at->job = mr_job_tiles_new(job, NULL);
     at->used = mr_clock_now();
     return at->job;
 }

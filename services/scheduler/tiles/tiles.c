@@ -1,10 +1,10 @@
 /* Four ways to draw a window, the first that is possible:
- *   1. from spans, if the blocks of the window have at most EXACT_MAX;
+ *   1. from spans, if the blocks of the window have at most exact_max;
  *   2. from the pyramid, if its buckets are not wider than a pixel;
- *   3. from sheets, if the blocks of the window have at most SHEETS_MAX spans, so that reading
+ *   3. from sheets, if the blocks of the window have at most sheets_max spans, so that reading
  *      their sheets takes a few 10 ms; the blocks without sheets are drawn from their spans;
  *   4. from the pyramid, whose buckets are then wider than a pixel.
- * A job with at most EXACT_MAX spans has no pyramid. */
+ * A job with at most exact_max spans has no pyramid. */
 #include "services/scheduler/tiles/tiles.h"
 
 #include "base/alloc.h"
@@ -16,14 +16,15 @@
 #include "services/scheduler/tiles/classes.h"
 #include "tiles/pyramid.h"
 
-#define EXACT_MAX 400000u
-#define SHEETS_MAX 16000000u
-#define CELLS_MAX (1u << 20)
 #define FEW_SPANS 4000u
 #define PAST_AGE MR_SECOND /* how often the events of a job that is not over are read */
 #define NO_ROW UINT32_MAX
 
+static const struct mr_job_tiles_limits usual = {
+    .exact_max = 400000, .sheets_max = 16000000, .cells_max = 1u << 20};
+
 struct mr_job_tiles {
+    struct mr_job_tiles_limits limits;
     struct mr_tile_blocks blocks;
     struct mr_tile_pyramid *pyramid; /* NULL: the job is small */
     struct mr_tile_sheet sheet;
@@ -38,9 +39,10 @@ struct mr_job_tiles {
     uint32_t row_of_count;
 };
 
-struct mr_job_tiles *mr_job_tiles_new(mr_job_id job)
+struct mr_job_tiles *mr_job_tiles_new(mr_job_id job, const struct mr_job_tiles_limits *limits)
 {
     struct mr_job_tiles *t = mr_alloc(sizeof *t);
+    t->limits = limits ? *limits : usual;
     mr_tile_blocks_init(&t->blocks, job);
     return t;
 }
@@ -107,8 +109,8 @@ static void on_block(void *ctx, struct mr_tile_block *block)
 
 static void pyramid_make(struct mr_job_tiles *t)
 {
-    if (!t->pyramid && MR_MAX(t->view->spans, t->blocks.spans) > EXACT_MAX)
-        t->pyramid = mr_tile_pyramid_new(CELLS_MAX);
+    if (!t->pyramid && MR_MAX(t->view->spans, t->blocks.spans) > t->limits.exact_max)
+        t->pyramid = mr_tile_pyramid_new(t->limits.cells_max);
     for (uint32_t i = 0; t->pyramid && i < t->blocks.count; i++)
         pyramid_feed(t, &t->blocks.items[i]);
 }
@@ -259,11 +261,11 @@ static uint64_t spans_without_sheet(const struct mr_job_tiles *t)
 static void draw_ops(struct mr_job_tiles *t, uint64_t spans)
 {
     uint64_t pixel = (t->picture->until - t->picture->from) / t->picture->width;
-    if (!t->pyramid || spans <= EXACT_MAX)
+    if (!t->pyramid || spans <= t->limits.exact_max)
         draw_blocks(t, true);
     else if (mr_tile_pyramid_bucket_ns(t->pyramid) <= pixel)
         draw_pyramid(t, t->pyramid);
-    else if (spans <= SHEETS_MAX && spans_without_sheet(t) <= EXACT_MAX)
+    else if (spans <= t->limits.sheets_max && spans_without_sheet(t) <= t->limits.exact_max)
         draw_blocks(t, false);
     else
         draw_pyramid(t, t->pyramid);

@@ -48,7 +48,14 @@ void mr_job_tiles_picture_fini(struct mr_job_tiles_picture *p);
 
 struct mr_job_tiles;
 
-struct mr_job_tiles *mr_job_tiles_new(mr_job_id job);
+struct mr_job_tiles_limits {
+    uint64_t exact_max;  /* a window with more spans is not drawn from its spans */
+    uint64_t sheets_max; /* a window with more spans is not drawn from sheets */
+    uint32_t cells_max;  /* of the pyramid */
+};
+
+/* `limits`: NULL for those that suit a scheduler; others are for tests. */
+struct mr_job_tiles *mr_job_tiles_new(mr_job_id job, const struct mr_job_tiles_limits *limits);
 void mr_job_tiles_free(struct mr_job_tiles **t);
 mr_job_id mr_job_tiles_job(const struct mr_job_tiles *t);
 
