@@ -298,7 +298,7 @@ static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
     bool under_way = false;
-    /* all clients are asked, because a client that aborts drafts sends no message */
+    /* a client that aborts drafts sends no message, so now and then all clients are asked */
     bool all = s->now >= *again;
     if (all) *again = s->now + RECLAIM_AGAIN_NS;
     for (uint32_t i = 0; i < s->clients_count; i++) {

@@ -81,7 +81,8 @@ static uint32_t strands_max(const struct mr_worker_config *c)
     return (c->slots + MR_WORKER_LONG_MAX) * MR_SLOT_STRANDS_MAX;
 }
 
-/* Reserves address space for the largest legal state. Pages are committed when they are touched. */
+/* Returns the size of the arena, which has room for the largest legal state. The arena reserves
+ * address space; its pages are committed when they are touched. */
 static size_t arena_bytes(const struct mr_worker_config *c)
 {
     size_t tasks = c->tasks_max, strands = strands_max(c);

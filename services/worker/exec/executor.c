@@ -16,7 +16,8 @@
 
 /* longest time that finished items wait for the rest of the strand before they are reported */
 #define REPORT_EVERY (100 * MR_US)
-#define REPORT_HELD (MR_MS) /* the same while a local value (local_value.c) is in use */
+/* used instead of REPORT_EVERY while the strand has a value that only its later items use */
+#define REPORT_HELD (MR_MS)
 /* an item that takes less is counted with its wall time as its CPU time */
 #define CPU_WORTH (20 * MR_US)
 /* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a

@@ -261,8 +261,8 @@ static void a_block_takes_only_so_many_names(void **state)
     assert_int_equal(decoded->count, 4096);
 }
 
-/* The spans have the load of `millrace bench`: four workers, batches of sixteen, tasks of 0.2 to
- * 0.6 microseconds. */
+/* The spans are like those of `millrace bench`: four workers get sixteen tasks in each message, and
+ * a task runs for 0.2 to 0.6 microseconds. */
 static void small_tasks_cost_few_bytes(void **state)
 {
     (void)state;

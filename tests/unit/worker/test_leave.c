@@ -161,8 +161,9 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
     assert_int_equal(r->moves, 0);
 }
 
-/* The end of a task that left its slot is reported at once, although the tasks behind it still run.
- * Otherwise the scheduler would take the node for empty. */
+/* The end of task 0, which left its slot, is reported at once, although its only dependent, task 1,
+ * is on the same worker. Otherwise the scheduler would believe that task 1 still waits for its
+ * input, and might take the worker for empty while task 1 runs. */
 static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
 {
     struct rig *r = *state;
