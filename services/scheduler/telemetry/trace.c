@@ -18,7 +18,7 @@
 /* limit of open questions: each has a copy of the spans that are not written yet */
 #define ASKS_MAX 64
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
-#define SPAN_BYTES 144 /* estimate of the memory of a span's numbers in a message */
+#define SPAN_BYTES 144 /* estimate of the memory of a span in a message, without its texts */
 
 struct asked {
     uint64_t ticket;
