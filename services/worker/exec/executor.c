@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "account/training_shares.h"
 #include "base/unconst.h"
 #include "base/units.h"
 #include "host/clock.h"
@@ -180,6 +181,12 @@ static struct mr_blocks_end work(void *ctx, const struct mr_blocks *blocks)
     return end;
 }
 
+static void note_training(void *ctx, const struct mr_op_training_times *times)
+{
+    struct mr_executor *x = ctx;
+    x->training = *times;
+}
+
 static const struct mr_op_host host = {
     .alloc_result = mr_executor_alloc_result,
     .is_cancelled = is_cancelled,
@@ -189,6 +196,7 @@ static const struct mr_op_host host = {
     .load = mr_executor_load,
     .lanes = lanes,
     .work = work,
+    .note_training = note_training,
 };
 
 /* ---- one item -------------------------------------------------------------------------------- */
@@ -317,6 +325,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
     x->waited_cpu = x->stolen_cpu = 0;
     x->input_ns = x->output_ns = x->room_ns = 0;
+    x->training = (struct mr_op_training_times){0};
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -335,6 +344,9 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     item->result.input_ns = x->input_ns;
     item->result.output_ns = x->output_ns;
     item->result.room_ns = x->room_ns;
+    const mr_duration parts[MR_TRAINING_PARTS] = {
+        x->training.feed, x->training.pull, x->training.push, x->training.wait};
+    item->result.training = mr_training_shares(parts, end - now);
     item->result.late_ns = late_of(x, end - now, cpu);
     item->result.delayed_ns = delayed;
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
