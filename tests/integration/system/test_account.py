@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import ROOT, Cluster, wait_for  # noqa: E402
+from training_cases import document, ended, start, upload  # noqa: E402
 
 
 def ref(key):
@@ -140,6 +141,35 @@ class Shapes(Case):
         busy = sum(classes[k] for k in ("compute", "input", "output"))
         self.assertLessEqual(classes["compute"], used * 1.03)
         self.assertGreaterEqual(busy, used * 0.9)
+
+
+class Training(Case):
+    def test_a_training_with_four_roles(self):
+        """Each role runs on a thread of its own, beside the two slots. The workers compute, fetch and send;
+        the parameter server and the scorer wait for them."""
+        c = self.cluster(2)
+        upload(c, train=20000, validation=1000)
+        # a batch that is large enough makes the time of computing visible
+        t = ended(c, start(c, document("sync", data={"batch": 512}, stop={"steps": 400})))
+        self.assertEqual(t["state"], "TRAINING_DONE", t)
+        p = c.get(f"/v1/trainings/{t['id']}/profile")
+        self.assertEqual({r["op"]: int(r["tasks"]) for r in p["ops"]},
+                         {"train.ps": 1, "train.worker": 2, "train.scorer": 1})
+        classes = {name: int(ns) / 1e9 for name, ns in p["classes"].items()}
+        roles = sum(int(r["wall_ns"]) + int(r["queue_ns"]) for r in p["ops"]) / 1e9
+        wall, total = int(p["wall_ns"]) / 1e9, sum(classes.values())
+        self.assertEqual(sum(int(ns) for ns in p["classes"].values()), int(p["slot_ns"]))
+        self.assertAlmostEqual(total, wall * self.slots + roles, delta=0.01 * total, msg=p)
+        self.assertLessEqual(classes["unknown"], 0.01 * total, p)
+        for name in ("compute", "feed", "pull", "push", "wait"):
+            self.assertGreater(classes[name], 0, (name, classes))
+        spans = [s for s in c.get(f"/v1/jobs/{t['role_job']}/timeline")["spans"] if s["op"] != "train.scorer"]
+        self.assertEqual(len(spans), 3)
+        for s in spans:
+            parts = sum(int(s.get(name, 0)) for name in ("feed_ns", "pull_ns", "push_ns", "wait_ns", "cpu_ns", "late_ns"))
+            ran = int(s["times"]["finished_ns"]) - int(s["times"]["started_ns"])
+            self.assertGreater(parts, 0.5 * ran, s)
+        self.assertEqual(json.loads(c.cli("profile", t["id"], "--json")[1])["classes"], p["classes"])
 
 
 class Outliving(Case):
