@@ -33,7 +33,8 @@ struct mr_store_draft {
     void *p;        /* `bytes` writable bytes, aligned to 64 and not zeroed */
     uint64_t bytes; /* the caller may lower the number before the seal, but not raise it */
     mr_object_id id;
-    uint32_t segment; /* this member and all after it are private */
+    mr_duration waited; /* how long mr_store_create has waited for room */
+    uint32_t segment;   /* this member and all after it are private */
     uint64_t offset;
     uint64_t room;
     bool is_new; /* false: a copy, which does not count against the limit of objects */

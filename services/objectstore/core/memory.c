@@ -133,6 +133,7 @@ static uint64_t serve_grants(struct mr_ostore *s)
         struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
         fx->segment = segment;
         fx->bytes = bytes;
+        fx->waited = s->now - g.since;
         fx->err = segment ? MR_OK : MR_ELIMIT;
     }
     return 0;
@@ -164,6 +165,7 @@ void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
         .request = ev->request,
         .bytes_min = mr_align_up(ev->room, MR_ARENA_PAGE),
         .bytes = mr_align_up(MR_MIN(ev->bytes, bytes_max), MR_ARENA_PAGE),
+        .since = s->now,
         .deadline = mr_time_after(s->now, ev->timeout),
     };
     s->grants[s->grants_count++] = g;

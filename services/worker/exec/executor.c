@@ -288,23 +288,39 @@ static mr_duration network_late_look(struct mr_executor *x)
     return x->network_late_seen - MR_MIN(seen, x->network_late_seen);
 }
 
+/* Adds the part of `delay` to x->late_ahead that may lie after `since`, the beginning of the next
+ * item. */
+static void late_carry(struct mr_executor *x, mr_duration delay, mr_time since)
+{
+    if (delay < LATE_WORTH) return;
+    mr_duration past = mr_clock_now() - since;
+    x->late_ahead = MR_MIN(x->late_ahead + delay, past);
+}
+
 /* Returns how long the kernel delayed this thread and the thread that hands out strands since the
- * last item ended. */
+ * last item ended. The next item begins at `now`, but the delays of the threads are read later. So
+ * some of the delay may lie in the next item. */
 static mr_duration delay_before(struct mr_executor *x, mr_time now)
 {
     mr_duration gap = x->ended_at && x->thread ? now - x->ended_at : 0;
     if (gap < LATE_WORTH) return 0;
-    mr_duration own = late_look(x), network = network_late_look(x);
+    mr_duration own = late_look(x) + x->late_ahead, network = network_late_look(x);
+    x->late_ahead = 0;
+    late_carry(x, own - MR_MIN(own, gap), now);
     return MR_MIN(own + network, gap);
 }
 
-/* Returns the delay (see LATE_WORTH) of an item that took the time `took` and used the processor
- * for the time `cpu`. */
+/* Returns the delay (see LATE_WORTH) of an item that ended at x->ended_at after the time `took`,
+ * and used the processor for the time `cpu`. */
 static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
 {
-    mr_duration idle = took - MR_MIN(cpu, took);
+    mr_duration idle = took - MR_MIN(cpu, took), ahead = x->late_ahead;
+    x->late_ahead = 0;
     if (took >= LATE_WORTH && x->thread) (void)network_late_look(x); /* for delay_before */
-    return took < LATE_WORTH || !idle ? 0 : MR_MIN(late_look(x), idle);
+    if (took < LATE_WORTH || !idle) return 0;
+    mr_duration late = late_look(x) + ahead;
+    late_carry(x, late - MR_MIN(late, idle), x->ended_at);
+    return MR_MIN(late, idle);
 }
 
 /* Runs the item x->at, which begins at `now`. Returns the time of its end. */
@@ -322,7 +338,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
     mr_duration delayed = delay_before(x, now);
-    if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
+    if (x->took_ns[item->op] >= LATE_WORTH) late_carry(x, late_look(x), now);
     x->waited_cpu = x->stolen_cpu = 0;
     x->input_ns = x->output_ns = x->room_ns = 0;
     x->training = (struct mr_op_training_times){0};

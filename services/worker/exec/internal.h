@@ -49,6 +49,7 @@ struct mr_executor {
     mr_duration late_seen;         /* delay that was last read from late_fd */
     mr_duration network_late_seen; /* the same for network_delay_fd */
     mr_time ended_at;              /* when the last item ended; 0: there was none */
+    mr_duration late_ahead;        /* delay that was read too early: a part of the next item's */
 
     /* the item that runs */
     struct mr_run *run;
