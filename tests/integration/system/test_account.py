@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -270,12 +271,74 @@ class Causes(Case):
         self.planted(self.account(job), "journal", 2 * 2.8)
 
 
+class Squeezed(Case):
+    slots = 4
+
+    def test_memory_in_which_only_half_of_the_tasks_have_room(self):
+        """Each of 16 chains makes 28 MiB, which its second task holds for 0.4 s. A store of 64 MiB has room
+        for two of these values, so two of the four slots have nothing to do."""
+        graph = {"tasks": {}, "targets": []}
+        for i in range(16):
+            graph["tasks"][f"x{i}"] = {"op": "array.full", "args": [[28 << 17], float(i)]}
+            graph["tasks"][f"r{i}"] = {"op": "test.record", "args": [ref(f"x{i}"), 0.4, 1]}
+            graph["targets"].append(f"r{i}")
+
+        def run(memory):
+            with Cluster("--workers", "4", "--memory", memory, "--plugin", os.environ["MILLRACE_TEST_PLUGIN"]) as c:
+                c.wait_for_workers(4)
+                # the scheduler learns the size of the results
+                self.assertEqual(c.run({"tasks": {k: graph["tasks"][k] for k in ("x0", "x1")}, "targets": ["x0", "x1"]})["state"],
+                                 "JOB_DONE")
+                return self.account(self.done(c, graph))
+        free, squeezed = run("512MiB"), run("64MiB")
+        lost = sum(squeezed.values()) - sum(free.values())
+        self.assertGreater(lost, 4.0, squeezed)
+        self.planted(squeezed, "memory", lost)
+
+
 class Processes(Case):
     def test_a_plugin_that_takes_a_second_to_load(self):
         begun = time.time_ns()
         c = self.cluster(2, "--plugin", os.environ["MILLRACE_TEST_PLUGIN"], env={"MILLRACE_TEST_LOAD_MS": "1000"})
         p = c.get(f"/v1/account?from_ns={begun}&until_ns={time.time_ns()}")
         self.planted({name: int(ns) / 1e9 for name, ns in p["classes"].items()}, "start_up", 2 * 1.0)
+
+    def test_a_hog_of_the_processor_at_real_time_priority(self):
+        """The worker may use one processor, of which the hog takes most for a second. The kernel counts how
+        long the executor's thread could run and did not."""
+        try:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        except PermissionError:
+            self.skipTest("real-time priority needs root")
+        cpu = max(os.sched_getaffinity(0))
+        hog = f"""import os, time
+os.sched_setaffinity(0, [{cpu}])
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+end = time.monotonic() + 1.0
+while time.monotonic() < end: pass"""
+        tasks = {f"x{i}": {"op": "array.random", "args": [[500, 500], i]} for i in range(2)}
+        for i in range(600):
+            tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref("x0"), ref("x1")]}
+            tasks[f"s{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}
+        graph = {"tasks": tasks, "targets": [k for k in tasks if k[0] == "s"]}
+        self.slots = 1
+        c = self.cluster(1)
+        threads = list(pathlib.Path(f"/proc/{c.pids('mr-worker')[0]}/task").iterdir())
+        for thread in threads:
+            os.sched_setaffinity(int(thread.name), [cpu])
+        executor = next(t for t in threads if (t / "comm").read_text().startswith("exec"))
+
+        def delayed():
+            return int((executor / "schedstat").read_text().split()[1]) / 1e9
+        before = delayed()
+        job = c.submit(graph)
+        wait_for("tasks", lambda: int(c.job(job)["counts"]["done"]) >= 100)
+        subprocess.run([sys.executable, "-c", hog], check=True)
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        lost = delayed() - before
+        self.assertGreater(lost, 0.4)
+        self.planted(self.account(self.profile(c, job)), "preempted", lost)
 
 
 if __name__ == "__main__":
