@@ -143,8 +143,7 @@ struct mr_store_stats {
     uint64_t pinned_bytes;  /* bytes of the objects in memory that a client has pinned */
     uint64_t objects_max;
     uint64_t seals_refused; /* objects that were lost because objects_max was reached */
-    uint64_t clients;
-    uint64_t segments;
+    uint64_t clients, segments;
     uint64_t written_bytes, read_bytes; /* bytes of objects written to disk and read back */
 };
 
