@@ -21,8 +21,8 @@ static uint64_t take_int(struct mr_str *r, size_t n)
     return v;
 }
 
-/* Returns how many things the scheduler may have lost, including values of a living worker that was
- * taken for dead and values that were released, rightly, before a job asked for them. */
+/* Returns how many events so far can be the reason why a value is gone: faults, workers that were
+ * taken for dead while they lived, and values that were released before a job asked for them. */
 uint64_t sim_losses(const struct sim *s)
 {
     return s->losses + s->given_up + s->revived;
