@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -269,6 +270,65 @@ class Causes(Case):
         finally:
             timer.join()
         self.planted(self.account(job), "journal", 2 * 2.8)
+
+
+class SlowSocket(threading.Thread):
+    """Takes the place of a UNIX socket, and passes on what clients and server say: what the server says at
+    `rate` bytes a second."""
+
+    def __init__(self, path, rate):
+        super().__init__(daemon=True)
+        self.server, self.rate = f"{path}.slow", rate
+        os.rename(path, self.server)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server)
+            for source, target, rate in ((client, server, None), (server, client, self.rate)):
+                threading.Thread(target=self.pass_on, args=(source, target, rate), daemon=True).start()
+
+    def pass_on(self, source, target, rate):
+        due = time.monotonic()
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+                if rate:
+                    due = max(due, time.monotonic() - 0.01) + len(data) / rate
+                    time.sleep(max(0, due - time.monotonic()))
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class SlowLink(Case):
+    def test_a_slow_link_between_two_nodes(self):
+        """One node makes 8 values of 2 MiB, which the other node uses. The link passes on 10 MB a second, so
+        that all values take 1.7 s. Without the proxy, they take a few milliseconds."""
+        c = self.cluster(1, nodes=2)
+        at = {w["node"]: w["name"] for w in c.workers()}
+        tasks = {}
+        for i in range(8):
+            tasks[f"x{i}"] = {"op": "array.full", "args": [[1 << 18], float(i)], "workers": [at["node-0"]]}
+            tasks[f"r{i}"] = {"op": "array.reduce_partial", "args": [ref(f"x{i}"), "sum"], "workers": [at["node-1"]]}
+        graph = {"tasks": tasks, "targets": [k for k in tasks if k[0] == "r"], "fuse": False}
+        run, = pathlib.Path(c.dir).rglob("store-0.sock")
+        slow = SlowSocket(str(run), 10e6)
+        self.addCleanup(slow.listener.close)
+        classes = self.account(self.done(c, graph))
+        self.planted(classes, "transfer", 2 * 8 * (1 << 21) / 10e6)
 
 
 class Squeezed(Case):
