@@ -20,8 +20,8 @@
 #include <stdio.h>
 
 /* How many attempts of a task may be refused for want of memory before the last attempt: two beside
- * other tasks, and one on a node that is kept free. If the last attempt is refused, and no tasks but
- * long-running ones ran beside it, the task fails. */
+ * other tasks, and one on a node that is kept free. If the last attempt is refused, and no tasks
+ * but long-running ones ran beside it, the task fails. */
 #define OOM_RETRIES_MAX 3
 /* after the lease of a worker has ended, the worker may still have objects pinned for this many
  * lease times */
