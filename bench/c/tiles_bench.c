@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUNDS 200u
+#define ROUNDS 100u
 #define WIDTH 1024u
 #define ROWS 64u
 #define WORKER_SLOTS 8u
@@ -330,7 +330,7 @@ static void pictures(const char *redis, const char *dir, mr_job_id job)
         "first picture %.0f ms (processor %.0f ms), memory %.0f MiB, %u slots, the job took %.1f s\n",
         first, draw_cpu, (double)(rss() - before) / 1048576, all.rows_all,
         (double)(all.until_ns - all.from_ns) * 1e-9);
-    for (uint64_t scale = 1; scale <= UINT64_C(1) << 20; scale *= 4, scales++)
+    for (uint64_t scale = 1; scale <= UINT64_C(1) << 20; scale *= 2, scales++)
         scale_run(
             t, &source, &view, &all, scale, &all_took[ROUNDS * scales], &all_cpu[ROUNDS * scales]);
     qsort(all_took, ROUNDS * scales, sizeof *all_took, by_time);

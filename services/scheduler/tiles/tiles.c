@@ -21,7 +21,7 @@
 #define NO_ROW UINT32_MAX
 
 static const struct mr_job_tiles_limits usual = {
-    .exact_max = 400000, .sheets_max = 16000000, .cells_max = 1u << 20};
+    .exact_max = 400000, .sheets_max = 8000000, .cells_max = 1u << 21};
 
 struct mr_job_tiles {
     struct mr_job_tiles_limits limits;
