@@ -16,15 +16,16 @@
 #include "base/utf8.h"
 
 #define MAGIC UINT32_C(0x3169746d) /* the characters "mti1" */
-#define HEAD_BYTES 12u
+#define HEAD_BYTES MR_TILE_SHEET_SUMMED_AT
 #define NAME_BYTES_MAX 1024u
 #define FULL UINT64_C(4096)
 #define BITS_MAX 62u
 
 enum { NAMED = 1, RUN = 2 };
 
-static uint64_t sum_of(const unsigned char *p, size_t n)
+uint64_t mr_tile_sheet_sum(const void *bytes, size_t n)
 {
+    const unsigned char *p = bytes;
     uint64_t sum = mr_hash_u64(n), word;
     for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
         memcpy(&word, p, sizeof word);
@@ -90,7 +91,7 @@ int mr_tile_sheet_write(const struct mr_tile_sheet *s, const struct mr_tile_shee
         at = end;
     }
     if (mr_buf_status(out) || out->n - began > MR_TILE_SHEET_BYTES_MAX) return MR_ELIMIT;
-    sum = sum_of(out->p + began + HEAD_BYTES, out->n - began - HEAD_BYTES);
+    sum = mr_tile_sheet_sum(out->p + began + HEAD_BYTES, out->n - began - HEAD_BYTES);
     memcpy(out->p + began + sizeof magic, &sum, sizeof sum);
     return MR_OK;
 }
@@ -138,7 +139,7 @@ static struct decoder open_bytes(struct mr_str bytes)
     memcpy(&sum, bytes.p + sizeof magic, sizeof sum);
     d.p = (const unsigned char *)bytes.p + HEAD_BYTES;
     d.end = (const unsigned char *)bytes.p + bytes.n;
-    d.is_bad = magic != MAGIC || sum != sum_of(d.p, bytes.n - HEAD_BYTES);
+    d.is_bad = magic != MAGIC || sum != mr_tile_sheet_sum(d.p, bytes.n - HEAD_BYTES);
     return d;
 }
 

@@ -30,6 +30,11 @@ struct mr_tile_sheet_id { /* the block that the sheet summarizes */
 int mr_tile_sheet_write(const struct mr_tile_sheet *sheet, const struct mr_tile_sheet_id *id,
     const struct mr_tile_legend *legend, struct mr_buf *out);
 
+/* A sheet begins with a magic number of 4 bytes and a check sum of 8 bytes. Returns the check sum
+ * of `n` bytes that follow these two; for tests. */
+#define MR_TILE_SHEET_SUMMED_AT 12u
+uint64_t mr_tile_sheet_sum(const void *bytes, size_t n);
+
 struct mr_tile_sheet_head {
     struct mr_tile_sheet_id id;
     uint32_t spans;
