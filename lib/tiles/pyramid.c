@@ -125,9 +125,12 @@ static uint64_t buckets_max(const struct mr_tile_pyramid *p, uint32_t lanes)
 
 void mr_tile_pyramid_cover(struct mr_tile_pyramid *p, uint32_t lanes, uint64_t from, uint64_t until)
 {
+    if (until <= from) until = from + 1;
+    if (p->count && lanes <= p->lanes_count && from >= p->first << p->bits &&
+        until <= p->used << p->bits)
+        return;
     struct mr_tile_pyramid to = *p;
     lanes = MR_MAX(lanes, p->lanes_count);
-    if (until <= from) until = from + 1;
     if (p->count) {
         from = MR_MIN(from, p->first << p->bits);
         until = MR_MAX(until, p->used << p->bits);
