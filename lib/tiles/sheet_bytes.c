@@ -19,6 +19,7 @@
 #define HEAD_BYTES MR_TILE_SHEET_SUMMED_AT
 #define NAME_BYTES_MAX 1024u
 #define FULL UINT64_C(4096)
+#define TIME_MAX (UINT64_MAX / 4)
 #define BITS_MAX 62u
 
 enum { NAMED = 1, RUN = 2 };
@@ -150,8 +151,8 @@ static void head_take(struct decoder *d, struct mr_tile_sheet_head *out)
     out->id.number = take(d);
     out->id.spans = (uint32_t)take_max(d, UINT32_MAX);
     out->spans = (uint32_t)take_max(d, UINT32_MAX);
-    out->from = take_max(d, UINT64_MAX / 4);
-    out->until = out->from + take_max(d, UINT64_MAX / 4);
+    out->from = take_max(d, TIME_MAX);
+    out->until = out->from + take_max(d, TIME_MAX - MR_MIN(out->from, TIME_MAX));
     out->bits = (unsigned)take_max(d, BITS_MAX);
 }
 

@@ -3,12 +3,13 @@
 #include "base/alloc.h"
 
 #define SPANS_MIN 1000u
+#define TIME_MAX (UINT64_MAX / 4) /* a later time is an error */
 
 void mr_trace_collect(struct mr_trace_collected *c, const struct mr_trace_encoder *encoder,
     const struct mr_trace_span *span)
 {
     uint32_t lane = 0, op = 0;
-    if (!span->started || span->finished < span->started) return;
+    if (!span->started || span->finished < span->started || span->finished > TIME_MAX) return;
     mr_trace_encoder_last(encoder, &lane, &op);
     if (c->count == c->room) {
         uint32_t more = MR_MAX(32u, c->room * 2);

@@ -6,6 +6,7 @@
 
 /* limit of spans in memory, without those of the block in use */
 #define DECODED_MAX 600000u
+#define TIME_MAX (UINT64_MAX / 4) /* a later time is an error in the trace */
 
 void mr_tile_blocks_init(struct mr_tile_blocks *b, mr_job_id job)
 {
@@ -63,7 +64,7 @@ struct decoding {
 static void on_span(void *ctx, const struct mr_trace_span *s)
 {
     struct decoding *d = ctx;
-    if (!s->started || s->finished < s->started) return;
+    if (!s->started || s->finished < s->started || s->finished > TIME_MAX) return;
     if (d->count == d->room) {
         uint32_t more = MR_MAX(256u, d->room * 2);
         d->spans = mr_grow(d->spans, d->room * sizeof *d->spans, more * sizeof *d->spans);

@@ -17,6 +17,7 @@
 #include "tiles/pyramid.h"
 
 #define FEW_SPANS 4000u
+#define FEW_NS_MAX 1e18
 #define PAST_AGE MR_SECOND /* how often the events of a job that is not over are read */
 #define NO_ROW UINT32_MAX
 
@@ -206,7 +207,7 @@ static uint64_t spans_of(
         if (!overlaps(b, from, until)) continue;
         double part = (double)(MR_MIN(until, b->until) - MR_MAX(from, b->from));
         spans += b->count;
-        *within += b->count * part / (double)(b->until - b->from);
+        *within += b->count * part / (double)(MR_MAX(b->until - b->from, UINT64_C(1)));
     }
     return spans;
 }
@@ -361,9 +362,10 @@ int mr_job_tiles_draw(struct mr_job_tiles *t, const struct mr_trace_source *sour
     window_find(t, ask, out);
     if (out->until_ns <= out->from_ns || out->until_ns - out->from_ns < ask->width)
         return MR_EINVAL;
-    double within = 0, window = (double)(out->until_ns - out->from_ns);
+    double within = 0;
     uint64_t spans = spans_of(t, out->from_ns, out->until_ns, &within);
-    out->few_ns = (uint64_t)(within > 1 ? window * FEW_SPANS / within : window * FEW_SPANS);
+    double few = (double)(out->until_ns - out->from_ns) * FEW_SPANS / MR_MAX(within, 1.0);
+    out->few_ns = (uint64_t)MR_MIN(few, FEW_NS_MAX);
     picture_make(t, ask, spans, out);
     return MR_OK;
 }
