@@ -94,7 +94,7 @@ def main():
         measure(cluster, job, a.rounds)
         if (BIN / "bench_tiles").exists():
             here = cluster.dir / "c"
-            subprocess.run([BIN / "bench_tiles", f"unix:{here / 'run' / 'redis.sock'}", here / "trace", job], check=True)
+            subprocess.run([BIN / "bench_tiles", f"unix:{here / 'run' / 'redis.sock'}", here, job], check=True)
 
 
 if __name__ == "__main__":

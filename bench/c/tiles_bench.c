@@ -10,7 +10,7 @@
 #include "host/clock.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
 #include "services/scheduler/telemetry/trace_writer.h"
-#include "store/meta/redis.h"
+#include "services/scheduler/tiles/offline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -125,8 +125,9 @@ static void feed(const char *redis, const char *dir, uint64_t spans, uint32_t sl
 {
     struct mr_trace_writer *w = NULL;
     struct mr_error e;
+    MR_AUTO(mr_free_ptr) char *files = mr_format("%s/trace", dir);
     const struct mr_trace_log_config config = {.address = redis,
-        .dir = dir,
+        .dir = files,
         .epoch = 1,
         .incarnation = 1,
         .job_bytes_max = (uint64_t)64 << 20,
@@ -247,16 +248,17 @@ static uint64_t rss(void)
 
 static double draw_cpu; /* processor time of the last picture, in ms, of all threads */
 
-static double draw(struct mr_job_tiles *t, const struct mr_trace_source *source,
-    const struct mr_trace_view *view, struct mr_job_tiles_ask ask, struct mr_job_tiles_picture *out)
+static double draw(struct mr_job_tiles *t, struct mr_history *h, struct mr_job_tiles_ask ask,
+    struct mr_job_tiles_picture *out)
 {
     double cpu = cpu_s(CLOCK_PROCESS_CPUTIME_ID);
     mr_time began = mr_clock_now();
     ask.width = WIDTH;
     ask.rows = ROWS;
-    int err = mr_job_tiles_draw(t, source, view, &ask, out);
+    struct mr_error e;
+    int err = mr_job_tiles_offline(t, h, &ask, out, &e);
     if (err) {
-        (void)fprintf(stderr, "no picture: error %d\n", err);
+        (void)fprintf(stderr, "%s\n", e.text);
         exit(1);
     }
     draw_cpu = (cpu_s(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e3;
@@ -264,9 +266,8 @@ static double draw(struct mr_job_tiles *t, const struct mr_trace_source *source,
 }
 
 /* Draws random windows of 1/scale of the job. */
-static void scale_run(struct mr_job_tiles *t, const struct mr_trace_source *source,
-    const struct mr_trace_view *view, const struct mr_job_tiles_picture *all, uint64_t scale,
-    double *took, double *cpu)
+static void scale_run(struct mr_job_tiles *t, struct mr_history *h,
+    const struct mr_job_tiles_picture *all, uint64_t scale, double *took, double *cpu)
 {
     struct mr_rng rng;
     uint64_t whole = all->until_ns - all->from_ns, window = MR_MAX(whole / scale, WIDTH), runs = 0;
@@ -274,8 +275,8 @@ static void scale_run(struct mr_job_tiles *t, const struct mr_trace_source *sour
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct mr_job_tiles_picture p;
         uint64_t from = all->from_ns + mr_rng_below(&rng, whole - window + 1);
-        took[i] = draw(t, source, view,
-            (struct mr_job_tiles_ask){.from_ns = from, .until_ns = from + window}, &p);
+        took[i] =
+            draw(t, h, (struct mr_job_tiles_ask){.from_ns = from, .until_ns = from + window}, &p);
         cpu[i] = draw_cpu;
         for (uint32_t k = 0; k < p.rows_count; k++)
             runs += p.rows[k].runs_count;
@@ -310,29 +311,32 @@ static void sizes(const struct mr_trace_source *source, const struct mr_trace_vi
 
 static void pictures(const char *redis, const char *dir, mr_job_id job)
 {
-    struct mr_trace_source source = {.dir = dir};
-    const struct mr_redis_config link = {.address = redis};
+    const struct mr_history_config config = {.redis = redis, .dir = dir};
+    struct mr_history *h = NULL;
     struct mr_trace_view view;
     struct mr_error e;
     double all_took[24 * ROUNDS], all_cpu[24 * ROUNDS];
     size_t scales = 0;
-    if (mr_redis_open(&link, &source.redis, &e) || mr_redis_wait(source.redis, 2 * MR_SECOND) ||
-        mr_trace_view_load(&source, job, &view)) {
-        (void)fprintf(stderr, "the trace cannot be read\n");
+    if (mr_history_open(&config, &h, &e)) {
+        (void)fprintf(stderr, "%s\n", e.text);
+        exit(1);
+    }
+    const struct mr_trace_source source = mr_history_source(h);
+    if (mr_trace_view_load(&source, job, &view)) {
+        (void)fprintf(stderr, "there is no trace of the job\n");
         exit(1);
     }
     sizes(&source, &view);
     struct mr_job_tiles *t = mr_job_tiles_new(job, NULL);
     struct mr_job_tiles_picture all;
     uint64_t before = rss();
-    double first = draw(t, &source, &view, (struct mr_job_tiles_ask){0}, &all);
+    double first = draw(t, h, (struct mr_job_tiles_ask){0}, &all);
     (void)printf(
         "first picture %.0f ms (processor %.0f ms), memory %.0f MiB, %u slots, the job took %.1f s\n",
         first, draw_cpu, (double)(rss() - before) / 1048576, all.rows_all,
         (double)(all.until_ns - all.from_ns) * 1e-9);
     for (uint64_t scale = 1; scale <= UINT64_C(1) << 20; scale *= 2, scales++)
-        scale_run(
-            t, &source, &view, &all, scale, &all_took[ROUNDS * scales], &all_cpu[ROUNDS * scales]);
+        scale_run(t, h, &all, scale, &all_took[ROUNDS * scales], &all_cpu[ROUNDS * scales]);
     qsort(all_took, ROUNDS * scales, sizeof *all_took, by_time);
     qsort(all_cpu, ROUNDS * scales, sizeof *all_cpu, by_time);
     size_t n = ROUNDS * scales;
@@ -345,7 +349,7 @@ static void pictures(const char *redis, const char *dir, mr_job_id job)
     mr_job_tiles_picture_fini(&all);
     mr_job_tiles_free(&t);
     mr_trace_view_fini(&view);
-    mr_redis_close(&source.redis);
+    mr_history_close(&h);
 }
 
 int main(int argc, char **argv)

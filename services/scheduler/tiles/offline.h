@@ -8,6 +8,3 @@
  * there is no trace of the job. */
 int mr_job_tiles_offline(struct mr_job_tiles *t, struct mr_history *h,
     const struct mr_job_tiles_ask *ask, struct mr_job_tiles_picture *out, struct mr_error *e);
-/* Collects the spans of a window, as mr_job_tiles_spans does. */
-int mr_job_tiles_offline_spans(struct mr_job_tiles *t, struct mr_history *h,
-    struct mr_trace_gather *out, uint64_t *not_recorded, struct mr_error *e);
