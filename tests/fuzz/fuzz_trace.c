@@ -1,14 +1,21 @@
 /* Decodes blocks of spans, as from Redis or a file. The spans are encoded again and must decode to
  * the same spans. If bit 0 of the input's first byte is 1, the other bytes are a whole block. If
  * the bit is 0, the other bytes are only the spans. This fuzz target then puts a matching head
- * before the spans, so that mutations get past the check of the head. */
+ * before the spans, so that mutations get past the check of the head. Inputs that begin with 'S' or
+ * 's' are sheets of blocks (lib/tiles/sheet_bytes.h). */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "store/meta/trace/codec.h"
 #include "store/meta/trace/events.h"
+#include "tiles/sheet_bytes.h"
 
 #include <string.h>
 
 #define HEAD_BYTES 56
+#define WIDTH 64u
+/* The first byte of an input that is a sheet: all of it, or without magic number and check sum. */
+#define WHOLE_SHEET 'S'
+#define REST_OF_SHEET 's'
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -67,9 +74,80 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
     (void)ctx;
 }
 
+struct drawing {
+    struct mr_tile_sheet_head head;
+    struct mr_tile_picture picture;
+    uint32_t names;
+};
+
+static uint32_t sheet_name(void *ctx, struct mr_str name)
+{
+    struct drawing *d = ctx;
+    (void)name;
+    return d->names++;
+}
+
+static uint32_t sheet_lane(void *ctx, uint32_t worker, uint32_t slot)
+{
+    (void)ctx;
+    (void)worker;
+    return slot % 2;
+}
+
+static void sheet_piece(void *ctx, uint32_t lane, const struct mr_tile_time *t)
+{
+    struct drawing *d = ctx;
+    uint64_t width = UINT64_C(1) << d->head.bits;
+    mr_assert(t->from < t->until);
+    mr_assert(t->ns <= t->until - t->from);
+    mr_assert(t->from + width > d->head.from);
+    mr_assert(t->until <= d->head.until + width);
+    mr_tile_picture_add(&d->picture, lane, t);
+}
+
+/* Decodes a sheet. Each piece lies within the sheet, and can be drawn. */
+static void one_sheet(const uint8_t *data, size_t n)
+{
+    static const unsigned char magic[] = {'m', 't', 'i', '1'};
+    struct drawing d = {.names = 0};
+    struct mr_tile_run runs[WIDTH];
+    const struct mr_tile_sheet_fns fns = {.name = sheet_name,
+        .worker = sheet_name,
+        .lane = sheet_lane,
+        .piece = sheet_piece,
+        .ctx = &d};
+    bool is_whole = data[0] == WHOLE_SHEET;
+    size_t skip = is_whole ? 0 : MR_TILE_SHEET_SUMMED_AT;
+    unsigned char *bytes = mr_alloc(n + skip);
+    memcpy(bytes + skip, data + 1, n - 1);
+    if (!is_whole) {
+        uint64_t sum = mr_tile_sheet_sum(bytes + skip, n - 1);
+        memcpy(bytes, magic, sizeof magic);
+        memcpy(bytes + sizeof magic, &sum, sizeof sum);
+    }
+    struct mr_str sheet = mr_str_of(bytes, n - 1 + skip);
+    if (!mr_tile_sheet_read(sheet, &d.head)) {
+        uint64_t until = MR_MAX(d.head.until, d.head.from + WIDTH);
+        mr_tile_picture_init(&d.picture, d.head.from, until, WIDTH, 2);
+        (void)mr_tile_sheet_decode(sheet, &fns);
+        for (uint32_t row = 0; row < 2; row++) {
+            uint32_t width = 0, count = mr_tile_picture_runs(&d.picture, row, false, runs);
+            for (uint32_t i = 0; i < count; i++)
+                width += runs[i].length;
+            mr_assert(width == WIDTH);
+        }
+        mr_tile_picture_fini(&d.picture);
+    }
+    mr_release(bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (!n || n > (1 << 16)) return 0;
+    if (data[0] == WHOLE_SHEET || data[0] == REST_OF_SHEET) {
+        one_sheet(data, n);
+        return 0;
+    }
     struct seen seen = {.encoder = mr_trace_encoder_new()};
     size_t bytes = n - 1;
     unsigned char *block = mr_alloc(HEAD_BYTES + bytes);

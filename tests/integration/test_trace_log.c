@@ -322,6 +322,71 @@ static void an_empty_redis_is_noticed(void **state)
     assert_true(totals.bytes > 0 && totals.bytes < 40000);
 }
 
+/* Reads the entries after number `after` (0: all), and each entry's bytes again. Returns how many
+ * sheets there are. */
+static uint32_t entries_read(struct fixture *f, uint64_t after, uint32_t *blocks, uint64_t *last)
+{
+    const struct mr_trace_source source = {.redis = f->reader, .dir = f->files};
+    struct mr_trace_view v;
+    struct mr_trace_entry e;
+    struct mr_buf bytes;
+    uint32_t sheets = 0;
+    *blocks = 0;
+    mr_buf_init(&bytes, MR_TRACE_BLOCK_BYTES_MAX);
+    mr_trace_log_view(f->log, JOB, &v);
+    struct mr_trace_cursor *c = mr_trace_cursor_open(&source, &v, JOB);
+    if (after) mr_trace_cursor_after(c, f->config.epoch, after);
+    while (mr_trace_cursor_entry(c, &e)) {
+        char text[24];
+        assert_int_equal(mr_trace_entry_read(&source, &v, JOB, &e, &bytes), MR_OK);
+        if (!e.is_in_file) assert_true(mr_str_eq(mr_buf_str(&bytes), e.bytes));
+        assert_true(e.number > *last);
+        *last = e.number;
+        if (e.is_sheet) { /* the test's sheets say how many blocks there were before them */
+            (void)snprintf(text, sizeof text, "sheet %u", *blocks);
+            if (!after) assert_true(mr_str_eq(mr_buf_str(&bytes), mr_str(text)));
+            sheets++;
+        } else {
+            ++*blocks;
+        }
+    }
+    mr_trace_cursor_close(&c);
+    mr_trace_view_fini(&v);
+    mr_buf_fini(&bytes);
+    return sheets;
+}
+
+static void sheets_follow_their_blocks(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t blocks = 0;
+    uint64_t last = 0, before = 0;
+    for (uint32_t i = 1; i <= 40; i++) { /* some go to Redis, and some to the file */
+        char text[24];
+        (void)snprintf(text, sizeof text, "sheet %u", i);
+        add(f, JOB, 1, 10000);
+        mr_trace_log_add_sheet(f->log, JOB, mr_str(text));
+        if (i == 30) settle(f);
+    }
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    for (uint32_t round = 0; round < 2; round++) {
+        last = 0;
+        assert_int_equal(entries_read(f, 0, &blocks, &last), 40);
+        assert_int_equal(blocks, 40);
+        settle(f);
+    }
+    assert_all(f, JOB, 400000); /* a reader of spans skips sheets */
+    before = last;
+    add(f, JOB, 2, 10);
+    mr_trace_log_add_sheet(f->log, JOB, MR_STR("sheet 42"));
+    for (uint32_t round = 0; round < 2; round++) {
+        last = before;
+        assert_int_equal(entries_read(f, before, &blocks, &last), 1);
+        assert_int_equal(blocks, 2);
+        settle(f);
+    }
+}
+
 static void an_older_life_writes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -347,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {T(what_goes_in_is_read_back_once),
         T(a_job_that_is_forgotten_leaves_nothing), T(past_a_cap_blocks_lie_in_files),
         T(without_room_spans_are_counted), T(what_redis_misses_is_written_when_it_is_back),
-        T(what_waits_is_bounded), T(an_empty_redis_is_noticed), T(an_older_life_writes_nothing)};
+        T(what_waits_is_bounded), T(an_empty_redis_is_noticed), T(sheets_follow_their_blocks),
+        T(an_older_life_writes_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The workers and jobs that a cluster had, from the events of its trace
- * (store/meta/trace/events.h). Private to the code that divides the time of slots into classes
- * (job_account.h). */
+ * (store/meta/trace/events.h). For the code that divides the time of slots into classes
+ * (job_account.h), and for services/scheduler/tiles. */
 #pragma once
 
 #include "services/scheduler/history/names.h"

@@ -38,6 +38,11 @@ void mr_history_close(struct mr_history **hp)
     mr_release(h);
 }
 
+struct mr_trace_source mr_history_source(const struct mr_history *h)
+{
+    return (struct mr_trace_source){.redis = h->redis, .dir = h->dir};
+}
+
 struct search {
     uint64_t job;
     struct mr_buf bytes;

@@ -18,6 +18,8 @@ struct mr_history_config {
 int mr_history_open(
     const struct mr_history_config *config, struct mr_history **out, struct mr_error *e);
 void mr_history_close(struct mr_history **h);
+/* Returns where the traces are. Valid until the close. */
+struct mr_trace_source mr_history_source(const struct mr_history *h);
 
 /* Reads the job's graph. MR_ENOENT: the journal has no such job. */
 int mr_history_graph(

@@ -31,6 +31,10 @@ struct worker {
     uint64_t doubted; /* when a scheduler began that the worker has not joined; 0: none */
 };
 
+struct slot {
+    uint32_t worker, slot;
+};
+
 struct op_sums {
     struct mr_job_account_op op;
     uint32_t *buckets; /* BUCKETS counts of attempts by wall time */
@@ -44,6 +48,8 @@ struct reading {
     uint32_t target; /* number of the job; MR_ACCOUNT_NONE: the account is of all jobs */
     struct worker *workers;
     uint32_t workers_room, lanes;
+    struct slot *slots; /* by the number of the lane; only if the pieces are wanted */
+    uint32_t slots_room;
     uint32_t next_event, next_over;
     uint32_t *overs; /* numbers of the jobs that are over, by the time of their end */
     uint32_t overs_count;
@@ -150,13 +156,27 @@ static struct worker *worker_of(struct reading *r, uint32_t number)
     return &r->workers[number];
 }
 
+/* Notes the slot of the next lane. */
+static void slot_note(struct reading *r, struct slot slot)
+{
+    if (!r->ask->on_piece) return;
+    if (r->lanes == r->slots_room) {
+        uint32_t more = MR_MAX(64u, r->slots_room * 2);
+        r->slots = mr_grow(r->slots, r->slots_room * sizeof slot, more * sizeof slot);
+        r->slots_room = more;
+    }
+    r->slots[r->lanes] = slot;
+}
+
 static void lanes_make(struct reading *r, struct worker *w, uint32_t slots)
 {
     if (slots <= w->lanes_count) return;
     w->lanes =
         mr_grow(w->lanes, w->lanes_count * sizeof *w->lanes, (size_t)slots * sizeof *w->lanes);
-    while (w->lanes_count < slots)
+    while (w->lanes_count < slots) {
+        slot_note(r, (struct slot){(uint32_t)(w - r->workers), w->lanes_count});
         w->lanes[w->lanes_count++] = r->lanes++;
+    }
 }
 
 static void worker_joins(
@@ -254,6 +274,9 @@ static void on_piece(void *ctx, const struct mr_account_piece *p)
     struct reading *r = ctx;
     bool is_own = r->target == MR_ACCOUNT_NONE || p->job == r->target;
     mr_account_sum(&r->out->sums, p);
+    if (r->ask->on_piece)
+        r->ask->on_piece(r->ask->ctx, r->past.workers.names[r->slots[p->lane].worker],
+            r->slots[p->lane].slot, p);
     if (is_busy(p->class) && !is_own) r->out->other_ns += p->to - p->from;
     if (!is_busy(p->class) && is_own && p->op != MR_ACCOUNT_NONE)
         op_of(r, p->op)->op.white_ns += p->to - p->from;
@@ -421,6 +444,7 @@ int mr_job_account_read(const struct mr_trace_source *source, const struct mr_tr
     for (uint32_t i = 0; i < r.ops_room; i++)
         mr_release(r.ops[i].buckets);
     mr_release(r.workers);
+    mr_release(r.slots);
     mr_release(r.ops);
     mr_release(r.overs);
     mr_cluster_past_fini(&r.past);

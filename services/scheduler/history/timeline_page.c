@@ -49,7 +49,9 @@ bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block)
     case MR_TRACE_TIMELINE:
         if (block->finished_max <= g->want.after_ns) return false;
         if (g->count < heap_max(g) || block->finished_min <= g->spans[0].finished) return true;
-        g->matched += block->count; /* all spans of the block end after this page */
+        /* All spans of the block end after this page. If only some of them are wanted, `more` may
+         * promise a page that is then empty. */
+        g->matched += block->count;
         return false;
     case MR_TRACE_TASK:
         return block->index_min <= g->want.index && g->want.index <= block->index_max;
@@ -102,9 +104,24 @@ static void sift_down(struct mr_trace_span *s, uint32_t count)
     }
 }
 
+static bool is_wanted(const struct mr_trace_want *want, const struct mr_trace_span *s)
+{
+    const struct mr_trace_filter *f = want->filter;
+    if (!s->started || s->finished <= want->after_ns) return false;
+    if (want->from_ns && s->finished <= want->from_ns) return false;
+    if (want->until_ns && s->started >= want->until_ns) return false;
+    if (!f) return true;
+    bool is_worker = !f->workers_count, is_slot = !f->slots_count;
+    for (size_t i = 0; i < f->workers_count && !is_worker; i++)
+        is_worker = mr_str_eq(s->worker, mr_str(f->workers[i]));
+    for (size_t i = 0; i < f->slots_count && !is_slot; i++)
+        is_slot = s->slot == f->slots[i];
+    return is_worker && is_slot;
+}
+
 static void timeline_span(struct mr_trace_gather *g, const struct mr_trace_span *span)
 {
-    if (!span->started || span->finished <= g->want.after_ns) return;
+    if (!is_wanted(&g->want, span)) return;
     g->matched++;
     if (g->count < heap_max(g)) {
         put_named(g, slot_for_one(g), span);

@@ -8,11 +8,19 @@
 
 enum mr_trace_want_kind { MR_TRACE_TIMELINE, MR_TRACE_TASK };
 
+struct mr_trace_filter { /* which spans are wanted; no names: of all workers, and so on */
+    char **workers;
+    uint32_t *slots;
+    size_t workers_count, slots_count;
+};
+
 struct mr_trace_want {
     enum mr_trace_want_kind kind;
-    uint64_t after_ns;  /* TIMELINE: spans that end after this time are wanted */
-    uint32_t spans_max; /* TIMELINE: limit of spans, at least 1 */
-    uint32_t index;     /* TASK: the task whose last span is wanted */
+    uint64_t from_ns, until_ns; /* TIMELINE: only spans that overlap this time; 0 and 0: all */
+    const struct mr_trace_filter *filter; /* TIMELINE: lent until the end; NULL: all spans */
+    uint64_t after_ns;                    /* TIMELINE: spans that end after this time are wanted */
+    uint32_t spans_max;                   /* TIMELINE: limit of spans, at least 1 */
+    uint32_t index;                       /* TASK: the task whose last span is wanted */
 };
 
 struct mr_trace_gather {

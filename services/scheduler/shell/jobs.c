@@ -366,6 +366,21 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (mr_job_node(call, &info, m->key, &ask.want.index)) mr_trace_ask(sh, call, &ask);
 }
 
+/* Copies the workers and slots of a request. NULL: the request has none. */
+static struct mr_trace_filter *filter_of(const Millrace__V1__TimelineRequest *m)
+{
+    if (!m->n_worker && !m->n_slot) return NULL;
+    struct mr_trace_filter *f = mr_alloc(sizeof *f);
+    f->workers_count = m->n_worker;
+    f->workers = mr_alloc_array(MR_MAX(m->n_worker, (size_t)1), sizeof *f->workers);
+    for (size_t i = 0; i < m->n_worker; i++)
+        f->workers[i] = mr_copy_text(m->worker[i]);
+    f->slots_count = m->n_slot;
+    f->slots = mr_alloc_array(MR_MAX(m->n_slot, (size_t)1), sizeof *f->slots);
+    if (m->n_slot) memcpy(f->slots, m->slot, m->n_slot * sizeof *f->slots);
+    return f;
+}
+
 static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
@@ -375,13 +390,49 @@ static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_shell_request(sh, call, msg, &millrace__v1__timeline_request__descriptor);
     if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
     ask.want.after_ns = m->after_ns;
+    ask.want.from_ns = m->from_ns;
+    ask.want.until_ns = m->until_ns;
+    if (m->until_ns && m->from_ns >= m->until_ns) {
+        mr_shell_fail(
+            call, MR_EINVAL, "from_ns: expected a time before until_ns (%" PRIu64 ")", m->until_ns);
+        return;
+    }
     ask.want.spans_max = m->spans_max ? m->spans_max : 10000;
     if (ask.want.spans_max > 100000) {
         mr_shell_fail(
             call, MR_EINVAL, "spans_max: expected 1 to 100000, not %u", ask.want.spans_max);
         return;
     }
+    ask.filter = filter_of(m);
     mr_trace_ask(sh, call, &ask);
+}
+
+static void tiles(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = shell_of(call);
+    struct mr_sched_job_info info;
+    struct mr_trace_ask ask = {.kind = MR_TRACE_ASK_TILES};
+    struct mr_job_tiles_ask *t = &ask.tiles;
+    const Millrace__V1__TilesRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__tiles_request__descriptor);
+    if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
+    t->from_ns = m->from_ns;
+    t->until_ns = m->until_ns;
+    t->width = m->width ? m->width : 1024;
+    t->first_row = m->first_row;
+    t->rows = m->rows ? m->rows : 64;
+    if (m->color == MILLRACE__V1__TILE_COLOR__TILE_COLOR_CLASS) t->color = MR_JOB_TILES_CLASS;
+    if (t->width > 4096)
+        mr_shell_fail(call, MR_EINVAL, "width: expected 1 to 4096, not %u", t->width);
+    else if (t->rows > 256)
+        mr_shell_fail(call, MR_EINVAL, "rows: expected 1 to 256, not %u", t->rows);
+    else if (m->color > MILLRACE__V1__TILE_COLOR__TILE_COLOR_CLASS)
+        mr_shell_fail(call, MR_EINVAL, "color: there is no color %d", (int)m->color);
+    else if (m->until_ns && m->from_ns >= m->until_ns)
+        mr_shell_fail(
+            call, MR_EINVAL, "from_ns: expected a time before until_ns (%" PRIu64 ")", m->until_ns);
+    else
+        mr_trace_ask(sh, call, &ask);
 }
 
 static void profile(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -470,6 +521,7 @@ static const struct mr_rpc_handler logs_handler = HANDLER(logs);
 static const struct mr_rpc_handler follow_logs_handler = HANDLER(follow_logs);
 static const struct mr_rpc_handler explain_handler = HANDLER(explain);
 static const struct mr_rpc_handler timeline_handler = HANDLER(timeline);
+static const struct mr_rpc_handler tiles_handler = HANDLER(tiles);
 static const struct mr_rpc_handler graph_handler = HANDLER(graph);
 static const struct mr_rpc_handler profile_handler = HANDLER(profile);
 
@@ -489,6 +541,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "FollowLogs", .server_streaming = true, .handler = &follow_logs_handler},
     {.name = "Explain", .handler = &explain_handler},
     {.name = "Timeline", .handler = &timeline_handler},
+    {.name = "Tiles", .handler = &tiles_handler},
     {.name = "Graph", .handler = &graph_handler},
     {.name = "Profile", .handler = &profile_handler},
 };

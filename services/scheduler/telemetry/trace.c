@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/telemetry/trace_profile.h"
+#include "services/scheduler/telemetry/trace_tiles.h"
 #include "services/scheduler/telemetry/trace_writer.h"
 
 #define PENDING_BYTES ((size_t)128 << 10)
@@ -321,12 +322,25 @@ void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+void mr_trace_filter_free(struct mr_trace_filter **fp)
+{
+    struct mr_trace_filter *f = *fp;
+    *fp = NULL;
+    if (!f) return;
+    for (size_t i = 0; i < f->workers_count; i++)
+        mr_release(f->workers[i]);
+    mr_release(f->workers);
+    mr_release(f->slots);
+    mr_release(f);
+}
+
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask)
 {
     struct mr_trace *t = sh->trace;
     struct mr_trace_question *q = mr_alloc(sizeof *q);
     struct mr_trace_message m = {.kind = MR_TRACE_ASK, .p = q};
     q->ask = *ask;
+    q->ask.want.filter = ask->filter;
     q->ticket = ++t->ticket;
     mr_trace_view_init(&q->view, ask->job);
     struct mr_sched_job_info info;
@@ -335,6 +349,9 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
         q->over_ns = mr_job_is_over(info.state) ? info.finished_wall_ns : 0;
     }
     q->now_ns = mr_clock_wall();
+    q->ask.tiles.now_ns = q->now_ns;
+    q->ask.tiles.submitted_ns = q->ask.from_ns;
+    q->ask.tiles.over_ns = q->over_ns;
     ops_tell(sh);
     pending_give(t);
     if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
@@ -475,6 +492,10 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     }
     if (x.ask.kind == MR_TRACE_ASK_ACCOUNT) {
         mr_trace_profile_answer(sh, x.call, x.ask.job.v ? info.graph : NULL, a);
+        return;
+    }
+    if (x.ask.kind == MR_TRACE_ASK_TILES) {
+        mr_trace_tiles_answer(sh, x.call, a);
         return;
     }
     switch (x.ask.want.kind) {

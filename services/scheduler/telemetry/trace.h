@@ -5,6 +5,7 @@
 
 #include "services/scheduler/base/context.h"
 #include "services/scheduler/history/timeline_page.h"
+#include "services/scheduler/tiles/tiles.h"
 
 struct mr_trace_answer;
 
@@ -32,7 +33,7 @@ void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
-enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT };
+enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT, MR_TRACE_ASK_TILES };
 
 struct mr_trace_ask {
     enum mr_trace_ask_kind kind;
@@ -40,13 +41,18 @@ struct mr_trace_ask {
     uint64_t from_ns, until_ns;
     uint32_t steps_max;        /* ACCOUNT: limit of steps of the critical path */
     struct mr_trace_want want; /* SPANS */
+    /* SPANS: owned until it is passed to mr_trace_ask; NULL: none. Sets want.filter. */
+    struct mr_trace_filter *filter;
+    struct mr_job_tiles_ask tiles; /* TILES */
     /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.
      * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
 };
 
-/* Passes a question to the reader thread. The call is answered when the reader has answered. */
+void mr_trace_filter_free(struct mr_trace_filter **f);
+/* Passes a question to the reader thread. Takes ask->filter. The call is answered when the reader
+ * has answered. */
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);
 void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call);
 /* Called when the message MR_SHELL_TRACE brings an answer of the reader thread. Answers the call

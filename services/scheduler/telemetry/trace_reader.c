@@ -9,12 +9,22 @@
 /* limit of the inbox; more than ASKS_MAX of trace.c, so a push never fails */
 #define QUESTIONS_MAX 512
 #define REPLY_TIMEOUT (2 * MR_SECOND)
+/* Jobs whose timeline stays in memory, and how long after the last question. Each takes at most
+ * about 100 MB, and much less if it has few spans. */
+#define TILES_MAX 3
+#define TILES_AGE (600 * MR_SECOND)
+
+struct tiles {
+    struct mr_job_tiles *job; /* NULL: free */
+    mr_time used;
+};
 
 struct mr_trace_reader {
     struct mr_trace_source_config config;
     struct mr_redis *redis;
     struct mr_inbox *inbox;
     struct mr_thread *thread;
+    struct tiles tiles[TILES_MAX];
 };
 
 void mr_trace_question_free(struct mr_trace_question **qp)
@@ -23,6 +33,7 @@ void mr_trace_question_free(struct mr_trace_question **qp)
     *qp = NULL;
     if (!q) return;
     mr_trace_view_fini(&q->view);
+    mr_trace_filter_free(&q->ask.filter);
     mr_release(q->segments);
     mr_release(q);
 }
@@ -34,11 +45,42 @@ void mr_trace_answer_free(struct mr_trace_answer **ap)
     if (!a) return;
     mr_trace_gather_fini(&a->gather);
     mr_job_account_fini(&a->account);
+    mr_job_tiles_picture_fini(&a->tiles);
     mr_release(a);
 }
 
-static struct mr_trace_answer *answer(
-    const struct mr_trace_reader *r, const struct mr_trace_question *q)
+/* Returns the timeline of a job. If there is no room, the one that was not asked for the longest
+ * time makes room. */
+static struct mr_job_tiles *tiles_of(struct mr_trace_reader *r, mr_job_id job)
+{
+    struct tiles *at = &r->tiles[0];
+    for (uint32_t i = 0; i < TILES_MAX; i++) {
+        struct tiles *x = &r->tiles[i];
+        if (x->job && mr_job_tiles_job(x->job).v == job.v) {
+            x->used = mr_clock_now();
+            return x->job;
+        }
+        if (!x->job || (at->job && x->used < at->used)) at = x;
+    }
+    mr_job_tiles_free(&at->job);
+    at->job = mr_job_tiles_new(job, NULL);
+    at->used = mr_clock_now();
+    return at->job;
+}
+
+/* Frees timelines that nobody asks for. Returns when the next one is due. */
+static mr_time tiles_expire(struct mr_trace_reader *r, mr_time now)
+{
+    mr_time due = MR_NEVER;
+    for (uint32_t i = 0; i < TILES_MAX; i++) {
+        struct tiles *x = &r->tiles[i];
+        if (x->job && x->used + TILES_AGE <= now) mr_job_tiles_free(&x->job);
+        if (x->job) due = MR_MIN(due, x->used + TILES_AGE);
+    }
+    return due;
+}
+
+static struct mr_trace_answer *answer(struct mr_trace_reader *r, const struct mr_trace_question *q)
 {
     struct mr_trace_answer *a = mr_alloc(sizeof *a);
     const struct mr_trace_source source = {.redis = r->redis, .dir = r->config.dir};
@@ -57,6 +99,18 @@ static struct mr_trace_answer *answer(
         a->err = mr_job_account_read(&source, &q->view, &ask, &a->account);
         return a;
     }
+    if (q->ask.kind == MR_TRACE_ASK_TILES) {
+        struct mr_job_tiles_ask ask = q->ask.tiles;
+        ask.segments = q->segments;
+        ask.segments_count = q->segments_count;
+        a->err = mr_job_tiles_draw(tiles_of(r, q->ask.job), &source, &q->view, &ask, &a->tiles);
+        return a;
+    }
+    if (q->ask.want.from_ns || q->ask.want.until_ns) {
+        mr_job_tiles_spans(
+            tiles_of(r, q->ask.job), &source, &q->view, &a->gather, &a->not_recorded);
+        return a;
+    }
     mr_trace_read(
         &source, &q->view, mr_trace_gather_wants, mr_trace_gather_span, &a->gather, &tally);
     mr_trace_gather_finish(&a->gather);
@@ -69,7 +123,8 @@ static void run(void *ctx)
     struct mr_trace_reader *r = ctx;
     struct mr_trace_question *q = NULL;
     for (;;) {
-        if (!mr_inbox_wait(r->inbox, MR_NEVER, &q, 1)) {
+        mr_time due = tiles_expire(r, mr_clock_now());
+        if (!mr_inbox_wait(r->inbox, due, &q, 1)) {
             if (mr_inbox_is_closed(r->inbox)) return;
             continue;
         }
@@ -108,6 +163,8 @@ void mr_trace_reader_close(struct mr_trace_reader **rp)
     while (r->inbox && mr_inbox_take(r->inbox, &q, 1))
         mr_trace_question_free(&q);
     if (r->inbox) mr_inbox_free(&r->inbox);
+    for (uint32_t i = 0; i < TILES_MAX; i++)
+        mr_job_tiles_free(&r->tiles[i].job);
     mr_redis_close(&r->redis);
     mr_release(r);
 }

@@ -11,9 +11,9 @@ struct mr_trace_question {
     struct mr_trace_ask ask;
     uint64_t ticket;
     /* what the log has of the job, and blocks that are not written yet. SPANS: the job's blocks.
-     * ACCOUNT: the blocks of all jobs. */
+     * ACCOUNT, TILES: the blocks of all jobs. */
     struct mr_trace_view view;
-    /* The members below are for ACCOUNT. */
+    /* The members below are for ACCOUNT and TILES. */
     uint64_t now_ns;
     uint64_t over_ns;    /* when the job ended; 0: it has not */
     mr_job_id *segments; /* owned */
@@ -25,7 +25,8 @@ struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thr
     struct mr_trace_gather gather; /* SPANS */
     uint64_t not_recorded;         /* SPANS: number of spans that were dropped */
     struct mr_job_account account; /* ACCOUNT */
-    int err;                       /* ACCOUNT: MR_ENOENT if the trace has nothing of the job */
+    struct mr_job_tiles_picture tiles;
+    int err; /* ACCOUNT, TILES: MR_ENOENT if the trace has nothing of the job */
 };
 
 struct mr_trace_reader;

@@ -1,7 +1,7 @@
 /* Encodes and writes spans. The spans of a job form a block. A block is written when it has 64 KiB,
- * is a second old, or the job has ended. So a scheduler that is killed loses about a second of
- * spans, and hardly any spans of jobs that have ended. The thread runs at a lower priority than all
- * threads that work for jobs. */
+ * is a second old, or the job has ended. The sheet of a large block is written after the block. So
+ * a scheduler that is killed loses about a second of spans, and hardly any spans of jobs that have
+ * ended. The thread runs at a lower priority than all threads that work for jobs. */
 #include "services/scheduler/telemetry/trace_writer.h"
 
 #include "base/alloc.h"
@@ -11,17 +11,20 @@
 #include "host/os/log.h"
 #include "host/thread.h"
 #include "services/scheduler/telemetry/trace_events.h"
+#include "services/scheduler/telemetry/trace_sheets.h"
 
 #define MESSAGES_MAX 8192
 #define SPENT_MAX 8
 #define BATCH_MAX 64
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define BLOCK_AGE MR_SECOND
+#define TILES_AGE (250 * MR_MS)
 #define STOP_TIMEOUT (2 * MR_SECOND)
 
 struct open_block {
     mr_job_id job;
     struct mr_trace_encoder *encoder;
+    struct mr_trace_collected spans; /* for the block's sheet */
     mr_time due;
 };
 
@@ -42,6 +45,9 @@ struct mr_trace_writer {
     uint32_t open_count, open_room;
     uint32_t last; /* index in `open` of the block that got the last span */
     struct mr_trace_encoder *spare;
+    struct mr_trace_collected spare_spans;
+    struct mr_trace_sheets sheets;
+    uint32_t epoch; /* of the scheduler */
     struct mr_counter bytes_taken;
     const char *dir; /* directory of the trace files; only for log lines, which name it */
     int said_err;    /* last state of the files that was logged: MR_OK or the error of a write */
@@ -97,18 +103,46 @@ static void say_files(struct mr_trace_writer *w)
         mr_log(MR_INFO, "trace.written_again", "dir=%s", w->dir);
 }
 
-static void block_write(struct mr_trace_writer *w, const struct open_block *b)
+static struct mr_str worker_name(const void *writer, uint64_t number)
+{
+    const struct mr_trace_writer *w = writer;
+    return name_of(&w->workers, (uint32_t)number);
+}
+
+static struct mr_str op_name(const void *writer, uint64_t number)
+{
+    const struct mr_trace_writer *w = writer;
+    return name_of(&w->ops, (uint32_t)number);
+}
+
+/* Writes a block and its sheet. */
+static void block_write(struct mr_trace_writer *w, struct open_block *b)
 {
     uint32_t count = mr_trace_encoder_count(b->encoder);
     if (!count) return;
-    mr_trace_log_add(w->log, b->job, mr_trace_encoder_end(b->encoder), count);
+    uint64_t number = mr_trace_log_add(w->log, b->job, mr_trace_encoder_end(b->encoder), count);
+    const struct mr_trace_sheet_of of = {
+        .id = {.job = b->job.v, .epoch = w->epoch, .number = number, .spans = count},
+        .encoder = b->encoder,
+        .spans = &b->spans,
+        .worker = worker_name,
+        .op = op_name,
+        .ctx = w};
+    struct mr_str sheet = number ? mr_trace_sheets_make(&w->sheets, &of) : (struct mr_str){0};
+    if (sheet.n) mr_trace_log_add_sheet(w->log, b->job, sheet);
+    b->spans.count = 0;
     say_files(w);
 }
 
 static void block_remove(struct mr_trace_writer *w, uint32_t at)
 {
-    if (w->spare) mr_trace_encoder_free(&w->open[at].encoder);
-    if (!w->spare) w->spare = MR_STEAL(w->open[at].encoder);
+    if (w->spare) {
+        mr_trace_encoder_free(&w->open[at].encoder);
+        mr_trace_collected_fini(&w->open[at].spans);
+    } else {
+        w->spare = MR_STEAL(w->open[at].encoder);
+        w->spare_spans = w->open[at].spans;
+    }
     w->open[at] = w->open[--w->open_count];
     w->last = UINT32_MAX;
 }
@@ -125,7 +159,13 @@ static uint32_t block_of(struct mr_trace_writer *w, mr_job_id job, mr_time now)
     }
     struct open_block *b = &w->open[w->open_count];
     *b = (struct open_block){.job = job, .due = mr_time_after(now, BLOCK_AGE)};
-    b->encoder = w->spare ? MR_STEAL(w->spare) : mr_trace_encoder_new();
+    if (w->spare) {
+        b->encoder = MR_STEAL(w->spare);
+        b->spans = w->spare_spans;
+        b->spans.count = 0;
+    } else {
+        b->encoder = mr_trace_encoder_new();
+    }
     mr_trace_encoder_begin(b->encoder, job);
     return w->last = w->open_count++;
 }
@@ -176,11 +216,14 @@ static void one_span(
     uint32_t at = block_of(w, in->job, now);
     struct mr_trace_encoder *e = w->open[at].encoder;
     int err = mr_trace_encoder_add(e, &s);
+    if (!err) mr_trace_collect(&w->open[at].spans, e, &s);
     if (err || mr_trace_encoder_bytes(e) >= BLOCK_BYTES) {
         block_write(w, &w->open[at]);
         mr_trace_encoder_begin(e, in->job);
-        if (err) err = mr_trace_encoder_add(e, &s);
+        if (!err) return;
+        err = mr_trace_encoder_add(e, &s);
         mr_assert(!err);
+        mr_trace_collect(&w->open[at].spans, e, &s);
     }
 }
 
@@ -224,10 +267,25 @@ static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time
     mr_release(e);
 }
 
-static void ask(struct mr_trace_writer *w, struct mr_trace_question *q)
+/* Writes the job's open block if it is not very young. While somebody moves through the timeline of
+ * a job that runs, there are many questions a second, and the blocks would be tiny. */
+static void close_block_for_tiles(struct mr_trace_writer *w, mr_job_id job, mr_time now)
 {
-    if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
-        write_due(w, MR_NEVER);
+    for (uint32_t i = 0; i < w->open_count; i++)
+        if (w->open[i].job.v == job.v && w->open[i].due <= now + BLOCK_AGE - TILES_AGE) {
+            close_block(w, job, true);
+            return;
+        }
+}
+
+static void ask(struct mr_trace_writer *w, struct mr_trace_question *q, mr_time now)
+{
+    bool is_account =
+        q->ask.kind == MR_TRACE_ASK_ACCOUNT ||
+        (q->ask.kind == MR_TRACE_ASK_TILES && q->ask.tiles.color == MR_JOB_TILES_CLASS);
+    if (is_account || q->ask.kind == MR_TRACE_ASK_TILES) {
+        if (is_account) write_due(w, MR_NEVER);
+        if (!is_account) close_block_for_tiles(w, q->ask.job, now);
         mr_trace_events_flush(w->events);
         mr_trace_log_view_all(w->log, q->ask.job, &q->view);
         uint32_t count = mr_trace_log_segments(w->log, NULL, 0);
@@ -252,7 +310,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
     case MR_TRACE_LOST: mr_trace_log_lose(w->log, m->job, m->a); break;
     case MR_TRACE_ENDED: close_block(w, m->job, true); break;
     case MR_TRACE_FORGET: forget(w, m->job); break;
-    case MR_TRACE_ASK: ask(w, m->p); break;
+    case MR_TRACE_ASK: ask(w, m->p, now); break;
     case MR_TRACE_NEWS: mr_trace_log_hear(w->log, now, m->news); break;
     case MR_TRACE_STOP:
         write_due(w, MR_NEVER);
@@ -310,6 +368,8 @@ int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_tra
     w->dir = config->dir;
     w->stop_at = MR_NEVER;
     w->last = UINT32_MAX;
+    w->epoch = config->epoch;
+    mr_trace_sheets_init(&w->sheets);
     w->inbox = mr_inbox_new(MESSAGES_MAX, sizeof(struct mr_trace_message));
     w->spent = mr_inbox_new(SPENT_MAX, sizeof(struct mr_buf *));
     c.tell = tell;
@@ -361,9 +421,13 @@ void mr_trace_writer_close(struct mr_trace_writer **wp)
         mr_buf_fini(b);
         mr_release(b);
     }
-    for (uint32_t i = 0; i < w->open_count; i++)
+    for (uint32_t i = 0; i < w->open_count; i++) {
         mr_trace_encoder_free(&w->open[i].encoder);
+        mr_trace_collected_fini(&w->open[i].spans);
+    }
+    if (w->spare) mr_trace_collected_fini(&w->spare_spans);
     mr_trace_encoder_free(&w->spare);
+    mr_trace_sheets_fini(&w->sheets);
     mr_release(w->open);
     names_fini(&w->workers);
     names_fini(&w->ops);

@@ -1,8 +1,8 @@
 -- Writes entries of the traces of jobs.
 -- KEYS: cluster, hash of counts, then a stream for each entry.
 -- ARGV: epoch and incarnation of the scheduler, then four arguments for each entry: kind (b: a
--- block, f: a block's place in a file, c: counts only, d: delete the trace), "<id>|<job>", counts,
--- payload. The id is "<epoch>-<n>", where n is the number of the entry.
+-- block, f: a block's place in a file, s: a sheet, g: a sheet's place in a file, c: counts only, d:
+-- delete the trace), "<id>|<job>", counts, payload. The id is "<epoch>-<n>", where n is the number of the entry.
 -- An entry whose id is in the stream already is not added again: an earlier call wrote the entry,
 -- but the answer to that call was lost.
 local c = redis.call('HMGET', KEYS[1], 'epoch', 'incarnation')

@@ -69,6 +69,22 @@ void mr_trace_encoder_begin(struct mr_trace_encoder *e, mr_job_id job);
 int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span *span);
 size_t mr_trace_encoder_bytes(const struct mr_trace_encoder *e); /* bytes of the block so far */
 uint32_t mr_trace_encoder_count(const struct mr_trace_encoder *e);
+/* What the block's numbers of lanes, workers and operators stand for. A lane is an executor thread.
+ * `workers` and `ops` have the worker_id and op_id of the spans. They are lent until the next
+ * begin. */
+struct mr_trace_encoder_numbers {
+    uint32_t lanes_count, workers_count, ops_count;
+    const uint64_t *workers, *ops;
+};
+struct mr_trace_encoder_lane {
+    uint32_t worker; /* the block's number of the worker */
+    uint32_t slot;
+};
+void mr_trace_encoder_numbers(
+    const struct mr_trace_encoder *e, struct mr_trace_encoder_numbers *out);
+struct mr_trace_encoder_lane mr_trace_encoder_lane(const struct mr_trace_encoder *e, uint32_t lane);
+/* Stores the block's numbers of the lane and of the operator of the last span. */
+void mr_trace_encoder_last(const struct mr_trace_encoder *e, uint32_t *lane, uint32_t *op);
 /* Ends the block. The bytes are borrowed until the next begin. The block must have a span. */
 struct mr_str mr_trace_encoder_end(struct mr_trace_encoder *e);
 

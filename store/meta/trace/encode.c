@@ -325,6 +325,28 @@ int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span 
     return MR_OK;
 }
 
+void mr_trace_encoder_numbers(
+    const struct mr_trace_encoder *e, struct mr_trace_encoder_numbers *out)
+{
+    *out = (struct mr_trace_encoder_numbers){.lanes_count = e->lanes.count,
+        .workers_count = e->workers.count,
+        .ops_count = e->ops.count,
+        .workers = e->workers.ids,
+        .ops = e->ops.ids};
+}
+
+struct mr_trace_encoder_lane mr_trace_encoder_lane(const struct mr_trace_encoder *e, uint32_t lane)
+{
+    mr_assert(lane < e->lanes.count);
+    return (struct mr_trace_encoder_lane){e->lane[lane].worker, e->lane[lane].slot};
+}
+
+void mr_trace_encoder_last(const struct mr_trace_encoder *e, uint32_t *lane, uint32_t *op)
+{
+    *lane = e->at;
+    *op = e->op;
+}
+
 struct mr_str mr_trace_encoder_end(struct mr_trace_encoder *e)
 {
     mr_assert(e->head.count);

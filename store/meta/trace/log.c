@@ -33,7 +33,8 @@ struct entry {
     struct mr_list node;
     mr_job_id job;
     uint64_t number;
-    char what; /* kind of the entry: 'b', 'f', 'c' or 'd' (trace_write.lua); '?': not decided yet */
+    char what; /* kind of the entry (trace_write.lua); '?': not decided yet */
+    bool is_sheet;
     uint32_t count;
     struct mr_trace_place place; /* place of the block, for an entry 'f' */
     size_t n;
@@ -87,7 +88,7 @@ static void not_alive(struct mr_trace_log *l, mr_job_id id)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static void entry_add(
+static struct entry *entry_add(
     struct mr_trace_log *l, mr_job_id job, char what, struct mr_str bytes, uint32_t count)
 {
     struct entry *e = mr_alloc(sizeof *e + bytes.n);
@@ -99,6 +100,7 @@ static void entry_add(
     if (bytes.n) memcpy(e->bytes, bytes.p, bytes.n);
     l->waiting_bytes += sizeof *e + e->n;
     mr_list_add_tail(&l->entries, &e->node);
+    return e;
 }
 
 /* Queues an entry for the changed counts of a job, unless a queued entry of the job will carry
@@ -107,7 +109,7 @@ static void counts_add(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     if (j->waiting || j->counts_waiting || l->is_refused) return;
     j->counts_waiting = true;
-    entry_add(l, j->id, 'c', MR_STR(""), 0);
+    (void)entry_add(l, j->id, 'c', MR_STR(""), 0);
 }
 
 static void lose(struct mr_trace_log *l, struct mr_trace_job *j, uint64_t count)
@@ -126,7 +128,7 @@ static bool goes_to_redis(const struct mr_trace_log *l, const struct mr_trace_jo
 static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job *j)
 {
     if (goes_to_redis(l, j, e->n)) {
-        e->what = 'b';
+        e->what = e->is_sheet ? 's' : 'b';
         j->counts.bytes += e->n;
         l->bytes += e->n;
         return;
@@ -135,7 +137,7 @@ static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job 
     if (fits)
         l->file_err = mr_trace_file_append(l->dir, j->id, mr_str_of(e->bytes, e->n), &e->place);
     if (fits && !l->file_err) {
-        e->what = 'f';
+        e->what = e->is_sheet ? 'g' : 'f';
         j->counts.file_bytes += e->n;
         l->file_bytes += e->n;
         return;
@@ -206,8 +208,6 @@ struct call {
 static void call_add(
     const struct mr_trace_log *l, struct call *c, uint32_t i, const struct entry *e)
 {
-    static const struct mr_str whats[] = {
-        MR_STR_INIT("b"), MR_STR_INIT("f"), MR_STR_INIT("c"), MR_STR_INIT("d")};
     size_t at = 7 + c->count + ENTRY_FIELDS * (size_t)i;
     const struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
     const struct mr_trace_counts none = {0};
@@ -220,11 +220,11 @@ static void call_add(
     c->texts[i][0] = mr_format("%s" MR_META_TRACE "%s", l->prefix, id);
     c->texts[i][1] = mr_format("%" PRIu32 "-%" PRIu64 "|%s", l->config.epoch, e->number, id);
     c->argv[5 + i] = mr_str(c->texts[i][0]);
-    c->argv[at] = whats[e->what == 'b' ? 0 : e->what == 'f' ? 1 : e->what == 'c' ? 2 : 3];
+    c->argv[at] = mr_str_of(&e->what, 1);
     c->argv[at + 1] = mr_str(c->texts[i][1]);
     c->argv[at + 2] = mr_buf_str(&c->counts[i]);
-    c->argv[at + 3] = mr_str_of(e->bytes, e->what == 'b' ? e->n : 0);
-    if (e->what == 'f') c->argv[at + 3] = mr_buf_str(&c->places[i]);
+    c->argv[at + 3] = mr_str_of(e->bytes, e->what == 'b' || e->what == 's' ? e->n : 0);
+    if (e->what == 'f' || e->what == 'g') c->argv[at + 3] = mr_buf_str(&c->places[i]);
 }
 
 static void call_fini(struct call *c)
@@ -311,7 +311,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
         return;
     }
     if (!j && !is_alive(l, id)) {
-        entry_add(l, id, 'd', MR_STR(""), 0);
+        (void)entry_add(l, id, 'd', MR_STR(""), 0);
         return;
     }
     if (mr_trace_counts_unpack(value, &had)) had = (struct mr_trace_counts){0};
@@ -428,17 +428,28 @@ bool mr_trace_log_is_idle(const struct mr_trace_log *l)
 
 /* ---- calls by the owner's thread ------------------------------------------------------------- */
 
-void mr_trace_log_add(struct mr_trace_log *l, mr_job_id job, struct mr_str block, uint32_t count)
+uint64_t mr_trace_log_add(
+    struct mr_trace_log *l, mr_job_id job, struct mr_str block, uint32_t count)
 {
     struct mr_trace_job *j = mr_trace_jobs_add(&l->jobs, job);
     j->counts.spans += count;
     l->spans += count;
     if (l->waiting_bytes + block.n > WAITING_BYTES_MAX || l->is_refused) {
         lose(l, j, count);
-        return;
+        return 0;
     }
     j->waiting++;
-    entry_add(l, job, '?', block, count);
+    uint64_t number = entry_add(l, job, '?', block, count)->number;
+    pump(l);
+    return number;
+}
+
+void mr_trace_log_add_sheet(struct mr_trace_log *l, mr_job_id job, struct mr_str sheet)
+{
+    struct mr_trace_job *j = mr_trace_jobs_add(&l->jobs, job);
+    if (l->waiting_bytes + sheet.n > WAITING_BYTES_MAX || l->is_refused) return;
+    j->waiting++;
+    entry_add(l, job, '?', sheet, 0)->is_sheet = true;
     pump(l);
 }
 
@@ -470,7 +481,7 @@ void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
         l->waiting_bytes -= sizeof *e + e->n;
         mr_release(e);
     }
-    entry_add(l, job, 'd', MR_STR(""), 0);
+    (void)entry_add(l, job, 'd', MR_STR(""), 0);
     pump(l);
 }
 
@@ -484,12 +495,13 @@ static void view(const struct mr_trace_log *l, mr_job_id job, bool all, struct m
     MR_LIST_EACH(node, &l->entries)
     {
         const struct entry *e = MR_LIST_ITEM(node, struct entry, node);
-        uint32_t n = (uint32_t)e->n;
-        if (!n || (!all && e->job.v != job.v)) continue;
+        const struct mr_trace_waiting w = {
+            .job = e->job.v, .number = e->number, .bytes = (uint32_t)e->n, .is_sheet = e->is_sheet};
+        if (!e->n || (!all && e->job.v != job.v)) continue;
         out->number = MR_MIN(out->number, e->number);
         if (e->what == 'c') continue; /* the block was dropped and has been counted as lost */
-        mr_buf_add(&out->blocks, &n, sizeof n);
-        mr_buf_add(&out->blocks, e->bytes, n);
+        mr_buf_add(&out->blocks, &w, sizeof w);
+        mr_buf_add(&out->blocks, e->bytes, e->n);
     }
 }
 

@@ -56,8 +56,13 @@ int mr_trace_log_open(
 /* Entries that still wait to be written to Redis are lost. */
 void mr_trace_log_close(struct mr_trace_log **log);
 
-/* Adds a block with `count` spans of `job`. The bytes are copied. */
-void mr_trace_log_add(struct mr_trace_log *log, mr_job_id job, struct mr_str block, uint32_t count);
+/* Adds a block with `count` spans of `job`. The bytes are copied. Returns the number of the block's
+ * entry; 0: the block was dropped. */
+uint64_t mr_trace_log_add(
+    struct mr_trace_log *log, mr_job_id job, struct mr_str block, uint32_t count);
+/* Adds the sheet (lib/tiles) of the job's block that was added last. A reader of blocks skips
+ * sheets. If there is no room, the sheet is dropped: a reader makes it again from the block. */
+void mr_trace_log_add_sheet(struct mr_trace_log *log, mr_job_id job, struct mr_str sheet);
 /* Counts spans of a job that were lost before they reached the log. */
 void mr_trace_log_lose(struct mr_trace_log *log, mr_job_id job, uint64_t count);
 void mr_trace_log_forget(struct mr_trace_log *log, mr_job_id job);
@@ -77,9 +82,13 @@ struct mr_trace_view {
     /* The blocks of entries before (epoch, number) are in Redis or in files. */
     uint32_t epoch;
     uint64_t number;
-    /* The blocks of the entries from `number` on: for each block, a uint32_t length and the
-     * bytes. */
+    /* The entries from `number` on: for each entry, a struct mr_trace_waiting and the bytes. */
     struct mr_buf blocks;
+};
+struct mr_trace_waiting {
+    uint64_t job, number;
+    uint32_t bytes;
+    uint32_t is_sheet; /* 0: the bytes are a block */
 };
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
 /* As mr_trace_log_view, but with the waiting blocks of all jobs. The view can be used to read any

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAGE "4" /* entries in a page; a page usually has 256 KiB */
+/* Entries in a page. A page of PAGE blocks usually has 256 KiB. If the page before had only places
+ * in files, which are short, the next one has PAGE_OF_PLACES. */
+#define PAGE "4"
+#define PAGE_OF_PLACES "256"
 
 struct mr_trace_cursor {
     const struct mr_trace_source *source;
@@ -22,7 +25,10 @@ struct mr_trace_cursor {
     struct mr_reply *page; /* NULL: the next page is to be read */
     size_t entry, entries; /* the next entry of the page, and their number */
     bool is_at_view, is_away; /* is_at_view: the pages have been read */
-    size_t at;                /* offset of the next block in view->blocks */
+    bool is_short;            /* the last page had only places in files */
+    uint32_t after_epoch;     /* entries of the view up to this one are skipped */
+    uint64_t after_number;
+    size_t at; /* offset of the next block in view->blocks */
     struct mr_buf file;
 };
 
@@ -69,7 +75,7 @@ static bool page_read(struct mr_trace_cursor *c)
     char until[48];
     (void)snprintf(until, sizeof until, "(%" PRIu32 "-%" PRIu64, c->view->epoch, c->view->number);
     const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(c->key), mr_str(c->from), mr_str(until),
-        MR_STR("COUNT"), MR_STR(PAGE)};
+        MR_STR("COUNT"), c->is_short ? MR_STR(PAGE_OF_PLACES) : MR_STR(PAGE)};
     mr_reply_free(&c->page);
     c->is_away = mr_redis_call(c->source->redis, MR_ARRAY_LEN(argv), argv, &c->page, NULL) != MR_OK;
     if (c->is_away) return false;
@@ -80,50 +86,136 @@ static bool page_read(struct mr_trace_cursor *c)
     if (last && mr_reply_count(last)) id = mr_reply_text(mr_reply_at(last, 0));
     if (id.n == 0 || id.n > 48) return false;
     (void)snprintf(c->from, sizeof c->from, "(%.*s", MR_STR_ARG(id));
+    c->is_short = true;
     return true;
 }
 
-/* Returns the block of an entry, [id, [field, value]]; an empty text: the entry has none. */
-static struct mr_str entry_block(struct mr_trace_cursor *c, const struct mr_reply *entry)
+static bool id_read(struct mr_str text, struct mr_trace_entry *out)
 {
-    const struct mr_str none = {0};
+    char id[64];
+    (void)snprintf(id, sizeof id, "%.*s", (int)MR_MIN(text.n, sizeof id - 1), text.n ? text.p : "");
+    return sscanf(id, "%" SCNu32 "-%" SCNu64, &out->epoch, &out->number) == 2;
+}
+
+/* Reads an entry, [id, [field, value]]. False: it has no block and no sheet. */
+static bool entry_of(const struct mr_reply *reply, struct mr_trace_entry *out)
+{
     struct mr_trace_place place;
-    if (mr_reply_type(entry) != MR_REPLY_LIST || mr_reply_count(entry) != 2) return none;
-    const struct mr_reply *fields = mr_reply_at(entry, 1);
-    if (mr_reply_type(fields) != MR_REPLY_LIST || mr_reply_count(fields) < 2) return none;
+    *out = (struct mr_trace_entry){0};
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != 2) return false;
+    const struct mr_reply *fields = mr_reply_at(reply, 1);
+    if (mr_reply_type(fields) != MR_REPLY_LIST || mr_reply_count(fields) < 2) return false;
     struct mr_str field = mr_reply_text(mr_reply_at(fields, 0));
     struct mr_str value = mr_reply_text(mr_reply_at(fields, 1));
-    if (mr_str_eq(field, MR_STR("b"))) return value;
-    if (!mr_str_eq(field, MR_STR("f")) || !c->source->dir) return none;
-    if (mr_trace_place_unpack(value, &place)) return none;
-    if (mr_trace_file_read(c->source->dir, c->job, place, &c->file)) return none;
-    return mr_buf_str(&c->file);
+    if (field.n != 1 || !id_read(mr_reply_text(mr_reply_at(reply, 0)), out)) return false;
+    char what = field.p[0];
+    out->is_sheet = what == 's' || what == 'g';
+    out->is_in_file = what == 'f' || what == 'g';
+    if (!out->is_in_file) {
+        out->bytes = value;
+        return what == 'b' || what == 's';
+    }
+    if (mr_trace_place_unpack(value, &place)) return false;
+    out->file_at = place.at;
+    out->file_bytes = place.bytes;
+    return true;
 }
 
-/* Stores the next block from Redis or the view in `*block`, or an empty text if the entry has no
- * readable block. False: no entries are left. */
-static bool any_next(struct mr_trace_cursor *c, struct mr_str *block)
+/* Stores the entry at `*at` of the view, and moves `*at` on. False: there are no more entries. */
+static bool view_next(
+    const struct mr_trace_view *view, size_t *at, struct mr_trace_waiting *w, struct mr_str *bytes)
 {
-    while (!c->is_at_view && c->entry == c->entries)
-        c->is_at_view = !page_read(c);
-    if (!c->is_at_view) {
-        *block = entry_block(c, mr_reply_at(c->page, c->entry++));
-        return true;
-    }
-    uint32_t n = 0;
-    if (c->at == c->view->blocks.n) return false;
-    memcpy(&n, c->view->blocks.p + c->at, sizeof n);
-    *block = mr_str_of(c->view->blocks.p + c->at + sizeof n, n);
-    c->at += sizeof n + n;
+    if (*at == view->blocks.n) return false;
+    memcpy(w, view->blocks.p + *at, sizeof *w);
+    *bytes = mr_str_of(view->blocks.p + *at + sizeof *w, w->bytes);
+    *at += sizeof *w + w->bytes;
     return true;
+}
+
+void mr_trace_cursor_after(struct mr_trace_cursor *c, uint32_t epoch, uint64_t number)
+{
+    (void)snprintf(c->from, sizeof c->from, "(%" PRIu32 "-%" PRIu64, epoch, number);
+    c->after_epoch = epoch;
+    c->after_number = number;
+}
+
+bool mr_trace_cursor_entry(struct mr_trace_cursor *c, struct mr_trace_entry *out)
+{
+    struct mr_trace_waiting w;
+    for (;;) {
+        while (!c->is_at_view && c->entry == c->entries)
+            c->is_at_view = !page_read(c);
+        if (c->is_at_view) break;
+        bool is_good = entry_of(mr_reply_at(c->page, c->entry++), out);
+        if (is_good && !out->is_in_file) c->is_short = false;
+        if (is_good) return true;
+    }
+    *out = (struct mr_trace_entry){.epoch = c->view->epoch};
+    while (view_next(c->view, &c->at, &w, &out->bytes)) {
+        out->number = w.number;
+        out->is_sheet = w.is_sheet;
+        bool is_old = out->epoch < c->after_epoch ||
+                      (out->epoch == c->after_epoch && w.number <= c->after_number);
+        if (w.job == c->job.v && !is_old) return true;
+    }
+    return false;
 }
 
 bool mr_trace_cursor_next(struct mr_trace_cursor *c, struct mr_str *block)
 {
     struct mr_trace_block head;
-    while (any_next(c, block))
-        if (block->n && !mr_trace_block_read(*block, &head) && head.job.v == c->job.v) return true;
+    struct mr_trace_entry e;
+    while (mr_trace_cursor_entry(c, &e)) {
+        if (e.is_sheet) continue;
+        if (e.is_in_file) {
+            const struct mr_trace_place place = {e.file_at, e.file_bytes};
+            if (!c->source->dir || mr_trace_file_read(c->source->dir, c->job, place, &c->file))
+                continue;
+            e.bytes = mr_buf_str(&c->file);
+        }
+        if (mr_trace_block_read(e.bytes, &head) || head.job.v != c->job.v) continue;
+        *block = e.bytes;
+        return true;
+    }
     return false;
+}
+
+int mr_trace_entry_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
+    mr_job_id job, const struct mr_trace_entry *entry, struct mr_buf *out)
+{
+    const struct mr_trace_place place = {entry->file_at, entry->file_bytes};
+    struct mr_trace_waiting w;
+    struct mr_trace_entry found;
+    struct mr_str bytes;
+    mr_buf_clear(out);
+    if (entry->is_in_file)
+        return source->dir && !mr_trace_file_read(source->dir, job, place, out) ? MR_OK : MR_ENOENT;
+    for (size_t at = 0; view->epoch == entry->epoch && view_next(view, &at, &w, &bytes);)
+        if (w.number == entry->number) {
+            mr_buf_add_str(out, bytes);
+            return MR_OK;
+        }
+    if (!source->redis) return MR_ENOENT;
+    char id[48], text[MR_JOB_ID_TEXT_MAX];
+    struct mr_reply *reply = NULL;
+    mr_job_id_format(job, text);
+    (void)snprintf(id, sizeof id, "%" PRIu32 "-%" PRIu64, entry->epoch, entry->number);
+    MR_AUTO(mr_free_ptr) char *key = mr_format("%s" MR_META_TRACE "%s", prefix_of(source), text);
+    const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(key), mr_str(id), mr_str(id)};
+    int err = mr_redis_call(source->redis, MR_ARRAY_LEN(argv), argv, &reply, NULL);
+    if (err) return err;
+    err = MR_ENOENT;
+    if (mr_reply_type(reply) == MR_REPLY_LIST && mr_reply_count(reply) == 1 &&
+        entry_of(mr_reply_at(reply, 0), &found)) {
+        const struct mr_trace_place moved = {found.file_at, found.file_bytes};
+        err = MR_OK;
+        if (!found.is_in_file)
+            mr_buf_add_str(out, found.bytes);
+        else if (!source->dir || mr_trace_file_read(source->dir, job, moved, out))
+            err = MR_ENOENT;
+    }
+    mr_reply_free(&reply);
+    return err ? err : mr_buf_status(out);
 }
 
 int mr_trace_view_load(

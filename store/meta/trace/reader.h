@@ -40,6 +40,25 @@ struct mr_trace_cursor *mr_trace_cursor_open(
 void mr_trace_cursor_close(struct mr_trace_cursor **cursor);
 /* Stores the next block with a valid head, lent until the next call. False: none is left. */
 bool mr_trace_cursor_next(struct mr_trace_cursor *cursor, struct mr_str *block);
+
+/* An entry of a trace. */
+struct mr_trace_entry {
+    uint32_t epoch; /* the entries of a job are in the order of epoch and number */
+    uint64_t number;
+    bool is_sheet; /* the entry is the sheet (lib/tiles) of the block before it */
+    bool is_in_file;
+    uint64_t file_at, file_bytes; /* place in the job's file */
+    struct mr_str bytes;          /* the block or sheet, lent; empty if it is in a file */
+};
+/* Begins after the entry. To be called before the first entry is read. */
+void mr_trace_cursor_after(struct mr_trace_cursor *cursor, uint32_t epoch, uint64_t number);
+/* Stores the next entry, lent until the next call. Its bytes are not checked. False: none is
+ * left. */
+bool mr_trace_cursor_entry(struct mr_trace_cursor *cursor, struct mr_trace_entry *out);
+/* Reads the bytes of an entry again. MR_ENOENT: they are in the file, in Redis and in the view no
+ * more. */
+int mr_trace_entry_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
+    mr_job_id job, const struct mr_trace_entry *entry, struct mr_buf *out);
 /* True: Redis did not answer, and some blocks were not read. */
 bool mr_trace_cursor_is_away(const struct mr_trace_cursor *cursor);
 

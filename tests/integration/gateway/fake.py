@@ -314,6 +314,10 @@ class Fake:
         span = self.types.TimelineSpan(key="z", times=self.types.TaskTimes(started_ns=1))
         return self.types.TimelineResponse(spans=[span], more=True)
 
+    def Jobs_Tiles(self, request, context):
+        row = self.types.TileRow(worker="w", slot=1, lengths=[3, 1021], colors=[1, 0], fill=[255, 0])
+        return self.types.TilesResponse(rows=[row], names=["inc"], rows_count=2, from_ns=1, until_ns=2**63)
+
     def Jobs_Profile(self, request, context):
         return self.types.ProfileResponse(ops=[self.types.ProfileRow(op="inc")], white_space=float("nan"))
 

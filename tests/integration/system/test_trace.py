@@ -124,6 +124,60 @@ class Trace(unittest.TestCase):
         self.assertGreater(int(spans["y"]["input_ns"]), 0)
         self.assertEqual((spans["nap"]["input_ns"], spans["nap"]["output_ns"]), ("0", "0"))
 
+    def tiles(self, c, job, query=""):
+        """A picture of a timeline, after a check of its rows."""
+        r = c.get(f"/v1/jobs/{job}/tiles?{query}")
+        width = int(dict(p.split("=") for p in query.split("&")).get("width", 1024))
+        for row in r["rows"]:
+            self.assertEqual(sum(row["lengths"]), width)
+            self.assertEqual((len(row["colors"]), len(row["fill"])), (len(row["lengths"]),) * 2)
+            for color, fill in zip(row["colors"], row["fill"]):
+                self.assertLessEqual(color, len(r["names"]))
+                self.assertEqual(color == 0, fill == 0)
+        return r
+
+    def busy(self, r, names=None):
+        """The share of a picture, 0-1, in which slots had one of the names."""
+        numbers = [i + 1 for i, name in enumerate(r["names"]) if names is None or name in names]
+        runs = [x for row in r["rows"] for x in zip(row["lengths"], row["colors"], row["fill"])]
+        return sum(n * fill / 255 for n, color, fill in runs if color in numbers) / sum(n for n, _, _ in runs)
+
+    def test_tiles_show_what_slots_did(self):
+        c = self.start("--threads", "2")
+        c.wait_for_workers(2)
+        job = c.run(wide(40, "sleep", 0.05))["id"]
+        spans = self.timeline(c, job)[0]
+        took = sum(int(s["times"]["finished_ns"]) - int(s["times"]["started_ns"]) for s in spans)
+        r = self.tiles(c, job, "width=500")
+        window = int(r["until_ns"]) - int(r["from_ns"])
+        self.assertEqual((len(r["rows"]), r["rows_count"]), (4, 4))
+        self.assertEqual([(x["worker"], x["slot"]) for x in r["rows"]],
+                         sorted((w, i) for w in {s["worker"] for s in spans} for i in (0, 1)))
+        self.assertAlmostEqual(self.busy(r) * 4 * window / took, 1, delta=0.05)
+        self.assertGreater(self.busy(r, {"sleep"}), 0.9 * self.busy(r))
+        # a window of one row, around the middle span of a slot
+        own = sorted((int(s["times"]["started_ns"]), int(s["times"]["finished_ns"]), s["key"]) for s in spans
+                     if (s["worker"], s["slot"]) == (r["rows"][3]["worker"], 1))
+        begin, end, key = own[len(own) // 2]
+        edge = (end - begin) // 10
+        q = f"width=10&first_row=3&rows=1&from_ns={begin + edge}&until_ns={end - edge}"
+        row = self.tiles(c, job, q)["rows"]
+        self.assertEqual([(x["lengths"], x["fill"], x["slot"]) for x in row], [([10], [255], 1)])
+        there = c.get(f"/v1/jobs/{job}/timeline?from_ns={begin + edge}&until_ns={end - edge}"
+                      f"&worker={r['rows'][3]['worker']}&slot=1")["spans"]
+        self.assertEqual([s["key"] for s in there], [key])
+        # by class: each slot has some class all the time
+        r = self.tiles(c, job, "width=200&color=TILE_COLOR_CLASS")
+        profile = c.get(f"/v1/jobs/{job}/profile")
+        self.assertGreater(self.busy(r), 0.6)
+        self.assertTrue(all(0 not in row["colors"] for row in r["rows"]))
+        asleep = int(profile["classes"]["blocked"]) / int(profile["slot_ns"])
+        self.assertAlmostEqual(self.busy(r, {"blocked"}), asleep, delta=0.15)
+        for bad in ("width=5000", "rows=300", "from_ns=9&until_ns=8", "color=TILE_COLOR_X", "from_ns=5&until_ns=8"):
+            with self.assertRaises(HttpError) as e:
+                c.get(f"/v1/jobs/{job}/tiles?{bad}")
+            self.assertEqual(e.exception.status, 400)
+
     def test_a_timeline_can_be_read_without_the_scheduler(self):
         c = self.start()
         width = 300

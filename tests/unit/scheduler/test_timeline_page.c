@@ -120,6 +120,37 @@ static void what_never_started_is_not_shown(void **state)
     mr_trace_gather_fini(&g);
 }
 
+static void a_window_and_a_filter_choose_spans(void **state)
+{
+    (void)state;
+    char *workers[] = {"w1", "w7"};
+    uint32_t slots[] = {0, 3};
+    const struct mr_trace_filter filter = {workers, slots, 2, 2};
+    const struct mr_trace_filter other = {workers, slots + 1, 2, 1};
+    struct mr_trace_want want = {
+        .kind = MR_TRACE_TIMELINE, .spans_max = 100000, .from_ns = 3000000, .until_ns = 4000000};
+    struct mr_trace_gather g;
+    spans_make(100000);
+    uint32_t all = 0, odd = 0;
+    for (uint32_t i = 0; i < SPANS; i++) {
+        bool is_there = spans[i].finished > want.from_ns && spans[i].started < want.until_ns;
+        all += is_there;
+        odd += is_there && i % 2;
+    }
+    gather(&want, &g);
+    assert_int_equal(g.count, all);
+    mr_trace_gather_fini(&g);
+    want.filter = &filter;
+    gather(&want, &g);
+    assert_int_equal(g.count, odd);
+    assert_true(odd > 0 && odd < all);
+    mr_trace_gather_fini(&g);
+    want.filter = &other;
+    gather(&want, &g);
+    assert_int_equal(g.count, 0);
+    mr_trace_gather_fini(&g);
+}
+
 static void the_last_span_of_a_task_is_found(void **state)
 {
     (void)state;
@@ -142,7 +173,7 @@ int main(void)
         cmocka_unit_test(a_page_does_not_end_within_a_tick),
         cmocka_unit_test(blocks_behind_the_page_are_passed_over_and_counted),
         cmocka_unit_test(what_never_started_is_not_shown),
-
+        cmocka_unit_test(a_window_and_a_filter_choose_spans),
         cmocka_unit_test(the_last_span_of_a_task_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,55 @@
+/* The blocks of a job's trace: when each begins and ends, its sheet (lib/tiles/sheet.h), and the
+ * spans of the blocks that were needed last. A block without a sheet, or with a damaged one, is
+ * decoded once, so nothing depends on sheets but the time that this takes. The bytes of sheets that
+ * Redis has are kept in memory, at most as many as Redis may have of one job's trace. Waits for
+ * Redis. */
+#pragma once
+
+#include "services/scheduler/tiles/slots.h"
+#include "store/meta/trace/reader.h"
+#include "tiles/sheet_bytes.h"
+
+struct mr_tile_block {
+    struct mr_trace_entry entry; /* without bytes */
+    struct mr_trace_entry sheet; /* number 0: there is no sheet */
+    struct mr_str sheet_bytes;   /* owned; empty: the sheet is in the file */
+    uint32_t count;              /* number of spans that a timeline shows */
+    uint64_t from, until;        /* from the first start to the last end of these spans */
+    struct mr_tile_span *spans;  /* NULL: not in memory; lanes and names are numbers of `slots` */
+    uint64_t used;               /* when the spans were last used: a count of uses */
+    bool is_known;               /* count, from and until are known */
+    bool is_added;               /* for the user of the list */
+};
+
+struct mr_tile_blocks {
+    mr_job_id job;
+    struct mr_tile_slots slots;
+    struct mr_tile_block *items; /* in the order in which they were written */
+    uint32_t count, room;
+    uint64_t spans;    /* sum of `count` */
+    uint64_t recorded; /* all spans of the blocks, also of attempts that never started */
+    uint64_t decoded;  /* spans in memory */
+    uint64_t uses;
+    uint32_t last_epoch; /* the last entry that was read; number 0: there is none */
+    uint64_t last_number;
+    bool is_away; /* Redis did not answer when entries were last read */
+    struct mr_buf file, pending;
+};
+
+void mr_tile_blocks_init(struct mr_tile_blocks *b, mr_job_id job);
+void mr_tile_blocks_fini(struct mr_tile_blocks *b);
+/* Reads the entries that were written since the last call. `fn` (may be NULL) is called for each
+ * new block, while its spans are in memory or its sheet can be read. */
+typedef void (*mr_tile_block_fn)(void *ctx, struct mr_tile_block *block);
+void mr_tile_blocks_sync(struct mr_tile_blocks *b, const struct mr_trace_source *source,
+    const struct mr_trace_view *view, mr_tile_block_fn fn, void *ctx);
+/* Returns the spans of a block, block->count of them, lent until the next call. NULL: they cannot
+ * be read. */
+const struct mr_tile_span *mr_tile_blocks_spans(struct mr_tile_blocks *b,
+    const struct mr_trace_source *source, const struct mr_trace_view *view,
+    struct mr_tile_block *block);
+/* Passes the pieces of the block's sheet on, with numbers of b->slots. MR_ENOENT: there is no sheet
+ * that can be read. */
+int mr_tile_blocks_sheet(struct mr_tile_blocks *b, const struct mr_trace_source *source,
+    const struct mr_tile_block *block,
+    void (*piece)(void *ctx, uint32_t lane, const struct mr_tile_time *t), void *ctx);
