@@ -112,3 +112,109 @@ uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id id)
     if (!ran_us) return j->ran_mark ? (uint64_t)s->slot_time.slots * 1000 : 0;
     return slots_us / ran_us * 1000 + slots_us % ran_us * 1000 / ran_us;
 }
+
+bool mr_sched_job_op(
+    const struct mr_sched *s, mr_job_id id, uint32_t op, struct mr_sched_op_tasks *out)
+{
+    uint32_t job = mr_sched__job_find(s, id.v);
+    const struct job *j = job == NONE ? NULL : &s->jobs[job];
+    if (!j || op >= j->graph->ops_count) return false;
+    *out =
+        (struct mr_sched_op_tasks){j->graph->ops[op], j->op_tasks[op].tasks, j->op_tasks[op].ended};
+    return true;
+}
+
+/* ---- what the slots do ----------------------------------------------------------------------- */
+
+/* mr_sched_doing looks at the tasks of so many busy slots; the others count as busy with operator
+ * 0 */
+#define DOING_SLOTS_MAX 4096u
+
+uint32_t mr_sched_worker_busy(const struct mr_sched *s, uint32_t slot)
+{
+    if (slot >= s->worker_list.top) return 0;
+    const struct worker *w = &s->workers[slot];
+    /* long-running tasks take no slot */
+    return w->state == W_CONNECTED ? MR_MIN(w->slots, w->sent - MR_MIN(w->sent, w->long_sent)) : 0;
+}
+
+static void count_ops(const struct mr_sched *s, const struct worker *w, uint32_t busy, uint32_t *by)
+{
+    uint32_t seen = 0, left = busy;
+    for (uint32_t i = w->sent_head; i != NONE && left && seen < LOOKED_MAX(w);
+         i = s->tasks[i].next) {
+        const struct task *t = &s->tasks[i];
+        seen++;
+        if (t->state != MR_TASK_RUNNING || t->fused_use == FUSED_CONSUMED || t->flags & T_LONG)
+            continue;
+        by[s->classes[t->class].op]++;
+        left--;
+    }
+    by[0] += left;
+}
+
+/* True: some tasks were ready and no worker could take them. *restricted: at least one of them asks
+ * for something that only some workers have. */
+static bool is_parked(const struct mr_sched *s, bool *restricted)
+{
+    const struct class_list *l = &s->class_list;
+    *restricted = false;
+    for (uint32_t i = 0; i < l->active_count && i < 64; i++)
+        if (l->active[i] >= s->config.ops_max) *restricted = true;
+    return l->active_count || s->memory_retry.ring.count;
+}
+
+/* Returns the cause that holds for the idle slots of every worker that may be given tasks. */
+static enum mr_sched_idle cause_of_all(const struct mr_sched *s, bool queued)
+{
+    bool restricted = false;
+    bool is_paused =
+        s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max;
+    if (!s->job_list.running) return MR_SCHED_IDLE_NO_WORK;
+    if (s->queue.count) return is_paused ? MR_SCHED_IDLE_JOURNAL : MR_SCHED_IDLE_DECIDE;
+    if (s->quarantine.ring.count) return MR_SCHED_IDLE_RESTRICTED;
+    if (is_parked(s, &restricted))
+        return restricted ? MR_SCHED_IDLE_RESTRICTED : MR_SCHED_IDLE_MEMORY;
+    if (queued) return MR_SCHED_IDLE_IMBALANCE;
+    return MR_SCHED_IDLE_DEPENDENCY;
+}
+
+static enum mr_sched_idle cause_of_worker(const struct worker *w, enum mr_sched_idle of_all)
+{
+    if (w->state != W_CONNECTED || w->is_retiring) return MR_SCHED_IDLE_STOPPED;
+    if (of_all == MR_SCHED_IDLE_NO_WORK) return of_all;
+    if (w->is_reserved || w->is_node_reserved || w->is_closed) return MR_SCHED_IDLE_RESTRICTED;
+    if (w->is_full) return MR_SCHED_IDLE_MEMORY;
+    return of_all;
+}
+
+void mr_sched_doing(const struct mr_sched *s, uint32_t *by_op, struct mr_sched_doing *out)
+{
+    bool queued = false;
+    uint32_t looked = 0;
+    *out = (struct mr_sched_doing){0};
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
+        const struct worker *w = &s->workers[i];
+        uint32_t busy = mr_sched_worker_busy(s, i);
+        queued =
+            queued || (w->state == W_CONNECTED && w->sent - MR_MIN(w->sent, w->long_sent) > busy);
+        if (!busy) continue;
+        out->busy += busy;
+        if (looked + busy > DOING_SLOTS_MAX)
+            by_op[0] += busy;
+        else
+            count_ops(s, w, busy, by_op);
+        looked += busy;
+    }
+    enum mr_sched_idle of_all = cause_of_all(s, queued);
+    /* nothing runs and nothing is ready: the jobs wait until Redis has their records */
+    bool is_unacked = s->journal.acked < s->journal.sequence;
+    if (of_all == MR_SCHED_IDLE_DEPENDENCY && !out->busy && is_unacked)
+        of_all = MR_SCHED_IDLE_JOURNAL;
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE || w->is_unrecovered) continue;
+        out->slots += w->slots;
+        out->idle[cause_of_worker(w, of_all)] += w->slots - mr_sched_worker_busy(s, i);
+    }
+}
