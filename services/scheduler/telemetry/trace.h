@@ -4,6 +4,7 @@
 #pragma once
 
 #include "services/scheduler/base/context.h"
+#include "services/scheduler/history/sample_series.h"
 #include "services/scheduler/history/timeline_page.h"
 
 struct mr_trace_answer;
@@ -32,19 +33,24 @@ void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
-enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT };
+enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT, MR_TRACE_ASK_SAMPLES };
 
 struct mr_trace_ask {
     enum mr_trace_ask_kind kind;
     mr_job_id job; /* 0: an account of all jobs between `from_ns` and `until_ns` */
     uint64_t from_ns, until_ns;
-    uint32_t steps_max;        /* ACCOUNT: limit of steps of the critical path */
-    struct mr_trace_want want; /* SPANS */
+    uint32_t steps_max;                 /* ACCOUNT: limit of steps of the critical path */
+    struct mr_trace_want want;          /* SPANS */
+    const struct mr_series_ask *series; /* SAMPLES; lent until mr_trace_ask returns */
     /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.
      * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
 };
+
+/* Gives a block of samples (store/meta/trace/samples.h) to the writer thread, and takes the block.
+ * If the writer has fallen behind, the block is dropped. */
+void mr_trace_samples_give(struct mr_shell *sh, struct mr_buf **block);
 
 /* Passes a question to the reader thread. The call is answered when the reader has answered. */
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);

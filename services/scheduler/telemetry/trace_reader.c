@@ -34,6 +34,7 @@ void mr_trace_answer_free(struct mr_trace_answer **ap)
     if (!a) return;
     mr_trace_gather_fini(&a->gather);
     mr_job_account_fini(&a->account);
+    mr_series_fini(&a->series);
     mr_release(a);
 }
 
@@ -55,6 +56,11 @@ static struct mr_trace_answer *answer(
             .segments_count = q->segments_count,
             .steps_max = q->ask.steps_max};
         a->err = mr_job_account_read(&source, &q->view, &ask, &a->account);
+        return a;
+    }
+    if (q->ask.kind == MR_TRACE_ASK_SAMPLES) {
+        mr_series_init(&a->series, &q->series);
+        mr_series_read(&a->series, &source, &q->view, q->segments, q->segments_count);
         return a;
     }
     mr_trace_read(
