@@ -65,8 +65,8 @@ void mr_alarms_worker(struct mr_alarms *a, const struct mr_alarm_limits *l, stru
     bool is_connected, mr_duration silent)
 {
     char shown[MR_ALARM_SUBJECT_BYTES];
-    mr_live_text(name, shown, sizeof shown);
     if (is_connected && silent < mr_alarm_silence(l)) return;
+    mr_live_text(name, shown, sizeof shown);
     if (is_connected)
         add(a, "worker_silent", name,
             "Worker %s has been silent for %" PRIu64 " s, although its connection is open", shown,

@@ -335,6 +335,8 @@ static void lost_out(struct making *k, uint64_t wall_ns)
     for (uint64_t n = ring->last, i = 0; n >= first && i < LOST_LOOKED_MAX; n--, i++) {
         const struct mr_cluster_event *e = mr_cluster_ring_next(ring, n - 1, &missed);
         if (!e || wall_ns > e->wall_ns + LOST_SHOWN) return;
+        /* the search for each lost worker among the present ones takes time */
+        if (k->alarms.count == MR_ALARMS_MAX) return;
         mr_duration ago = wall_ns - MR_MIN(wall_ns, e->wall_ns);
         if (e->change == MR_CLUSTER_WORKER_LOST && e->worker && !has_worker(k->sh, e->worker))
             mr_alarms_worker_lost(&k->alarms, mr_str(e->worker), ago);

@@ -35,7 +35,9 @@ class Stream:
         self.connection.request("GET", "/v1/cluster/live", headers=headers)
         self.response = self.connection.getresponse()
         if self.response.status != 200:
-            raise HttpError(self.response.status, self.response.read().decode())
+            body = self.response.read().decode()
+            self.connection.close()
+            raise HttpError(self.response.status, body)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
@@ -95,18 +97,18 @@ class Live(unittest.TestCase):
         s = self.stream()
         first = s.find("the first state", lambda _: True)
         self.assertEqual(first["slots"], 2)
-        graph = {"dsk": {**{f"s{i}": ["sleep", 0.4, i] for i in range(6)}, "t": ["sum", [f"s{i}" for i in range(6)]]},
+        graph = {"dsk": {**{f"s{i}": ["sleep", 0.4, i] for i in range(12)}, "t": ["sum", [f"s{i}" for i in range(12)]]},
                  "targets": ["t"]}
         job = self.c.submit(graph)
         seen = s.find("the job at work", lambda x: any(d["class"] == "compute" and d["op"] == "sleep" for d in x["doing"])
                       and any(j["id"] == job and j["ended"] for j in x["jobs"]))
         row = next(j for j in seen["jobs"] if j["id"] == job)
-        self.assertEqual(row["tasks"], 7)
-        self.assertEqual({o["op"]: o["tasks"] for o in row["ops"]}, {"sleep": 6, "sum": 1})
+        self.assertEqual(row["tasks"], 13)
+        self.assertEqual({o["op"]: o["tasks"] for o in row["ops"]}, {"sleep": 12, "sum": 1})
         self.assertEqual(sum(o["ended"] for o in row["ops"]), row["ended"])
         self.c.wait(job)
         idle = s.find("the idle cluster", lambda x: not x["jobs"] and {d["class"] for d in x["doing"]} == {"no_work"})
-        self.assertGreaterEqual(int(idle["tasks_done"]), 7)
+        self.assertGreaterEqual(int(idle["tasks_done"]), 13)
         kinds = s.find("all services", lambda x: len(x["services"]) >= 5)["services"]
         self.assertEqual({k["kind"] for k in kinds}, {"redis", "scheduler", "gateway", "trainer", "objectstore"})
         for state in s.states:
@@ -151,9 +153,9 @@ class Live(unittest.TestCase):
         def points(name):
             found = self.samples()[0].get(name)
             return len(found["interval"]) if found else 0
-        graph = {"dsk": {f"s{i}": ["sleep", 0.5, i] for i in range(16)}, "targets": ["s15"]}
+        tasks = {f"s{i}": ["sleep", 0.5, i] for i in range(16)}
         begin = points(worker)
-        self.c.submit({**graph, "targets": [f"s{i}" for i in range(16)]})
+        self.c.submit({"dsk": tasks, "targets": list(tasks)})
         wait_for("two more samples", lambda: points(worker) >= begin + 2 and points("scheduler") >= 2)
         found, r = self.samples()
         self.assertEqual({p["kind"] for p in found.values()}, {"worker", "objectstore", "scheduler", "gateway", "trainer"})
