@@ -14,6 +14,7 @@
 #include "rpc/loop.h"
 #include "rpc/status.h"
 #include "rpc/server/waits.h"
+#include "rpc/util/usage_report.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ struct mr_bridge {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
     struct mr_backends *backends;
+    struct mr_usage_report usage_report;
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
     /* Exchanges that are not over, or whose HTTP thread still uses them. */
@@ -76,6 +78,7 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     mr_assert(drawn == (ssize_t)sizeof random);
     for (size_t i = 0; i < sizeof random; i++)
         (void)snprintf(b->waiter + 2 * i, 3, "%02x", random[i]);
+    mr_usage_report_init(&b->usage_report, "gateway");
     b->fd_deadlines = o->fd_deadlines;
     b->stats = o->stats;
     mr_list_init(&b->live);
@@ -165,7 +168,6 @@ static void note_event(struct mr_exchange *x, struct mr_rpc_message *m)
 {
     struct mr_protowire_reader r = mr_protowire_read(mr_rpc_message_str(m));
     struct mr_protowire_field f;
-    x->give_up_at = 0;
     while (!mr_protowire_next(&r, &f)) {
         if (f.number != x->event_field || f.type != MR_PROTOWIRE_BYTES || !f.bytes.n) continue;
         mr_buf_clear(&x->last_id);
@@ -177,6 +179,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_exchange *x = mr_rpc_call_context(call);
     if (x->is_left) return;
+    x->give_up_at = 0;
     if (x->resume_field) note_event(x, m);
     mr_exchange_move(x, MR_EXCHANGE_ANSWERED);
     x->is_cut = x->bridge->draining && mr_clock_now() < x->wait_until;
@@ -192,12 +195,18 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* True: the exchange may open its call again. A stream of events may do so once its first reply has
- * come; the stream then continues after its last event. A call that may wait for its answer may do
- * so while it has no answer and its wait is not over. */
+/* True: if the stream breaks, it is opened again when the service comes back. */
+static bool is_resumable(const struct mr_exchange *x)
+{
+    return x->resume_field || x->has_states;
+}
+
+/* True: the exchange may open its call again. A stream of events or states may do so once its first
+ * reply has come; the stream then continues after its last event, or with the present state. A call
+ * that may wait for its answer may do so while it has no answer and its wait is not over. */
 static bool may_reopen(const struct mr_exchange *x)
 {
-    if (x->resume_field) return x->state != MR_EXCHANGE_SILENT;
+    if (is_resumable(x)) return x->state != MR_EXCHANGE_SILENT;
     return x->may_repeat && x->state != MR_EXCHANGE_ANSWERED && mr_clock_now() < x->wait_until;
 }
 
@@ -208,7 +217,7 @@ static void reopen_later(struct mr_exchange *x)
     mr_time now = mr_clock_now();
     x->call.v = 0;
     x->reopen_at = now + REOPEN_AFTER;
-    mr_time limit = x->resume_field ? now + REOPEN_TIMEOUT : x->wait_until;
+    mr_time limit = is_resumable(x) ? now + REOPEN_TIMEOUT : x->wait_until;
     if (!x->give_up_at) x->give_up_at = limit;
     x->bridge->next_look = MR_MIN(x->bridge->next_look, x->reopen_at);
 }
@@ -276,7 +285,7 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_call *call = mr_rpc_call_open(channel, x->method->path, &handler, x, &options);
     x->call = mr_rpc_call_id_of(call);
     (void)mr_rpc_call_send(call, mr_buf_str(&x->request));
-    if (!x->resume_field && !x->may_repeat) mr_buf_fini(&x->request);
+    if (!is_resumable(x) && !x->may_repeat) mr_buf_fini(&x->request);
     if (!x->more) (void)mr_rpc_call_half_close(call);
     if (x->is_stream) mr_rpc_call_read(call);
 }
@@ -384,7 +393,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
     }
     if (x->last_id.n) /* a parser of protobuf takes the last of several values */
         mr_protowire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
-    if (!x->resume_field) set_wait(x, x->wait_until - now);
+    if (!is_resumable(x)) set_wait(x, x->wait_until - now);
     open_call(b, x);
     return MR_NEVER;
 }
@@ -418,6 +427,8 @@ static void look(struct mr_bridge *b, mr_time now)
         mr_time wants = look_at(b, MR_LIST_ITEM(node, struct mr_exchange, live), now);
         next = MR_MIN(next, wants);
     }
+    struct mr_rpc_channel *scheduler = mr_backends_pick(b->backends, MR_BACKEND_SCHEDULER);
+    next = MR_MIN(next, mr_usage_report_turn(&b->usage_report, scheduler, now));
     mr_time next_deadline;
     (void)mr_fd_deadlines_reap(b->fd_deadlines, now, &next_deadline);
     b->next_look = next;

@@ -70,6 +70,9 @@ struct mr_exchange {
      * numbers of protobuf fields. resume_field: the request's field for the id of the last event.
      * 0: the stream cannot be resumed. event_field: the reply's field for the id of its event. */
     uint32_t resume_field;
+    /* True: each reply of the stream is a whole state, so the stream needs no id to go on after it
+     * broke. A stream whose request has no fields is such a stream. */
+    bool has_states;
     uint32_t event_field;
     struct mr_token_holder user;
     /* True: the request is for the store number `store`. False: any object store will do. */

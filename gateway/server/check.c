@@ -305,6 +305,7 @@ static void prepare_resume(struct mr_exchange *x)
 {
     uint32_t id = text_field(x->method->response, "event_id");
     x->event_field = id ? id : text_field(x->method->response, "id");
+    x->has_states = x->is_stream && !x->method->request->n_fields;
     x->resume_field = x->event_field ? text_field(x->method->request, "last_event_id") : 0;
 }
 

@@ -47,6 +47,21 @@ static void slot_give(struct mr_rpc_loop *loop, uint32_t slot)
     loop->slots_free = slot;
 }
 
+/* ---- traffic -------------------------------------------------------------------------------- */
+
+static _Atomic uint64_t bytes_sent, bytes_received;
+
+struct mr_rpc_traffic mr_rpc_traffic(void)
+{
+    return (struct mr_rpc_traffic){.sent = atomic_load_explicit(&bytes_sent, memory_order_relaxed),
+        .received = atomic_load_explicit(&bytes_received, memory_order_relaxed)};
+}
+
+static void count_received(grpc_byte_buffer *b)
+{
+    atomic_fetch_add_explicit(&bytes_received, grpc_byte_buffer_length(b), memory_order_relaxed);
+}
+
 /* ---- the send queue ------------------------------------------------------------------------ */
 
 static void queue_add(struct mr_rpc_queue *q, grpc_byte_buffer *b, size_t bytes)
@@ -62,6 +77,7 @@ static void queue_add(struct mr_rpc_queue *q, grpc_byte_buffer *b, size_t bytes)
     q->items[(q->head + q->count) % q->room] = b;
     q->count++;
     q->bytes += bytes;
+    atomic_fetch_add_explicit(&bytes_sent, bytes, memory_order_relaxed);
 }
 
 static grpc_byte_buffer *queue_pop(struct mr_rpc_queue *q)
@@ -198,6 +214,7 @@ void mr_rpc_call_pump(struct mr_rpc_call *call)
 void mr_rpc_call_deliver(struct mr_rpc_call *call)
 {
     struct mr_rpc_message m = {.bytes = MR_STEAL(call->received)};
+    count_received(m.bytes);
     mr_rpc_receiving_move(&call->state, MR_RPC_DELIVERING);
     if (call->handler->on_message) call->handler->on_message(call, &m);
     mr_rpc_message_reset(&m);

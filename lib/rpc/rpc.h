@@ -128,3 +128,10 @@ size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **part
  * callback, and may be freed on any thread. */
 struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);
 void mr_rpc_message_free(struct mr_rpc_message **m);
+
+/* Bytes of all messages that this process has sent and received, on all loops, without the overhead
+ * of HTTP/2 and TLS. Any thread may call this function. */
+struct mr_rpc_traffic {
+    uint64_t sent, received;
+};
+struct mr_rpc_traffic mr_rpc_traffic(void);

@@ -243,6 +243,9 @@ static const struct mr_ws_field heartbeat_fields[] = {
     PART(9, running_tasks, running_tasks, refs_type),
     COLUMN(64, 10, running_ns, running_ns, running_tasks.count, IGNORE),
     ONE(U64, 11, queue_ns, queue_ns),
+    ONE(U64, 12, cpu_ns, cpu_ns),
+    ONE(U64, 13, received_bytes, received_bytes),
+    ONE(U64, 14, sent_bytes, sent_bytes),
 };
 static const struct mr_ws_type heartbeat_type =
     TYPE("Heartbeat", mr_ws_heartbeat, heartbeat_fields);

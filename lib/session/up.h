@@ -72,7 +72,8 @@ struct mr_ws_heartbeat {
     uint64_t tasks_done;
     struct mr_ws_refs running_tasks;
     const uint64_t *running_ns; /* one for each row of running_tasks; NULL: not known */
-    mr_duration queue_ns;
+    mr_duration queue_ns, cpu_ns;
+    uint64_t received_bytes, sent_bytes; /* of gRPC messages */
 };
 
 struct mr_ws_operator { /* OpDescriptor */

@@ -24,6 +24,7 @@ BOUNDS = {
     "retries": (0, 1000),
     "seconds": (0, 3600),
     "spans_max": (0, 100000),
+    "points_max": (0, 10000),
     "nodes_max": (0, 100000),
     "TilesRequest.width": (0, 4096),
     "TilesRequest.rows": (0, 256),
@@ -39,6 +40,7 @@ BOUNDS = {
 # a route needs a user. Exceptions and methods without a route are listed here. "Service.*" are all
 # methods of a service.
 ROLES = {
+    "millrace.v1.Cluster.ReportUsage": "SERVICE",
     "millrace.v1.Cluster.Retire": "ADMIN",
     "millrace.v1.Jobs.SubmitStream": "USER",
     "millrace.v1.Collective.*": "SERVICE",
@@ -66,8 +68,11 @@ CALLERS = {
     "millrace.v1.Channels.Watch": "",
     "millrace.v1.Cluster.Account": "",
     "millrace.v1.Cluster.Info": "objectstore gateway",
+    "millrace.v1.Cluster.Live": "",
     "millrace.v1.Cluster.Ops": "",
+    "millrace.v1.Cluster.ReportUsage": "trainer gateway",
     "millrace.v1.Cluster.Retire": "",
+    "millrace.v1.Cluster.Samples": "",
     "millrace.v1.Cluster.Watch": "",
     "millrace.v1.Cluster.Workers": "trainer gateway",
     "millrace.v1.Collective.Exchange": "worker",

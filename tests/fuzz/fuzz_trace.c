@@ -1,12 +1,14 @@
 /* Decodes blocks of spans, as from Redis or a file. The spans are encoded again and must decode to
  * the same spans. If bit 0 of the input's first byte is 1, the other bytes are a whole block. If
  * the bit is 0, the other bytes are only the spans. This fuzz target then puts a matching head
- * before the spans, so that mutations get past the check of the head. Inputs that begin with 'S' or
- * 's' are sheets of blocks (lib/tiles/sheet_bytes.h). */
+ * before the spans, so that mutations get past the check of the head. The same bytes are also
+ * decoded as events and as samples. Inputs that begin with 'S' or 's' are sheets of blocks
+ * (lib/tiles/sheet_bytes.h). */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/meta/trace/codec.h"
 #include "store/meta/trace/events.h"
+#include "store/meta/trace/samples.h"
 #include "tiles/sheet_bytes.h"
 
 #include <string.h>
@@ -72,6 +74,29 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
         touched ^= e->name.p[i];
     *(volatile char *)&touched = touched;
     (void)ctx;
+}
+
+static void on_sample(void *ctx, const struct mr_sample *s)
+{
+    char touched = 0;
+    for (size_t i = 0; i < s->process.n; i++)
+        touched ^= s->process.p[i];
+    for (size_t i = 0; i < s->node.n; i++)
+        touched ^= s->node.p[i];
+    *(volatile char *)&touched = touched;
+    if (!mr_sample_kind_name(s->kind)) __builtin_trap();
+    (void)ctx;
+}
+
+/* Decodes the bytes as a block of events, and as a block of samples. */
+static void decode_others(unsigned char *block, size_t n)
+{
+    static const uint32_t kinds[] = {2, 16};
+    for (size_t i = 0; i < MR_ARRAY_LEN(kinds); i++) {
+        memcpy(block + 4, &kinds[i], sizeof kinds[i]);
+        (void)mr_trace_events_decode(mr_str_of(block, n), on_event, NULL);
+        (void)mr_samples_decode(mr_str_of(block, n), on_sample, NULL);
+    }
 }
 
 struct drawing {
@@ -168,11 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     mr_trace_encoder_begin(seen.encoder, (mr_job_id){1});
     (void)mr_trace_block_read(mr_str_of(block, block_bytes), &head);
     (void)mr_trace_decode(mr_str_of(block, block_bytes), on_span, &seen);
-    if (block_bytes >= HEAD_BYTES) {
-        const uint32_t kind = 2; /* a block of events */
-        memcpy(block + 4, &kind, sizeof kind);
-        (void)mr_trace_events_decode(mr_str_of(block, block_bytes), on_event, NULL);
-    }
+    if (block_bytes >= HEAD_BYTES) decode_others(block, block_bytes);
     if (seen.count) {
         struct seen again = {0};
         struct mr_str whole = mr_trace_encoder_end(seen.encoder);

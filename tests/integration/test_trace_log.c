@@ -4,7 +4,9 @@
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
+#include "store/meta/trace/events.h"
 #include "store/meta/trace/reader.h"
+#include "store/meta/trace/samples.h"
 #include "tests/integration/redis_rig.h"
 
 #include <stdio.h>
@@ -406,6 +408,58 @@ static void an_older_life_writes_nothing(void **state)
     assert_int_equal(t.not_recorded, 10);
 }
 
+static void on_sample(void *ctx, const struct mr_sample *s)
+{
+    assert_true(mr_str_eq(s->process, MR_STR("w")));
+    *(uint64_t *)ctx += s->values[MR_SAMPLE_QUEUED];
+}
+
+static void add_samples(struct fixture *f, mr_job_id segment)
+{
+    MR_AUTO(mr_buf_fini) struct mr_buf block;
+    const struct mr_sample s = {.process = MR_STR_INIT("w"),
+        .kind = MR_SAMPLE_WORKER,
+        .at = 1700000000000000000u,
+        .values = {[MR_SAMPLE_QUEUED] = 3}};
+    mr_buf_init(&block, MR_TRACE_BLOCK_BYTES_MAX);
+    mr_samples_begin(&block);
+    mr_samples_add(&block, &s);
+    mr_samples_end(&block, segment);
+    mr_trace_log_add(f->log, segment, mr_buf_str(&block), 0);
+}
+
+/* Samples are read without a scheduler, and a segment is listed once its block is in Redis. */
+static void segments_of_samples_and_events_are_listed_apart(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_trace_source source = {.redis = f->reader};
+    mr_job_id samples = mr_sample_segment_id(1700000000), ids[4];
+    mr_job_id events = mr_trace_segment_id(1700000000);
+    uint32_t count = 0;
+    add(f, JOB, 1, 1);
+    add(f, events, 1, 1);
+    add_samples(f, samples);
+    assert_int_equal(mr_trace_log_segments(f->log, ids, 4), 1);
+    assert_true(ids[0].v == events.v);
+    assert_int_equal(mr_trace_log_sample_segments(f->log, ids, 4), 1);
+    assert_true(ids[0].v == samples.v);
+    settle(f);
+    assert_int_equal(mr_trace_segments_load(&source, ids, 4, &count), MR_OK);
+    assert_true(count == 1 && ids[0].v == events.v);
+    assert_int_equal(mr_trace_sample_segments_load(&source, ids, 4, &count), MR_OK);
+    assert_true(count == 1 && ids[0].v == samples.v);
+    struct mr_trace_view view;
+    assert_int_equal(mr_trace_view_load(&source, samples, &view), MR_OK);
+    struct mr_trace_cursor *c = mr_trace_cursor_open(&source, &view, samples);
+    struct mr_str block;
+    uint64_t queued = 0;
+    while (mr_trace_cursor_next(c, &block))
+        assert_int_equal(mr_samples_decode(block, on_sample, &queued), MR_OK);
+    assert_int_equal(queued, 3);
+    mr_trace_cursor_close(&c);
+    mr_trace_view_fini(&view);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -413,6 +467,6 @@ int main(void)
         T(a_job_that_is_forgotten_leaves_nothing), T(past_a_cap_blocks_lie_in_files),
         T(without_room_spans_are_counted), T(what_redis_misses_is_written_when_it_is_back),
         T(what_waits_is_bounded), T(an_empty_redis_is_noticed), T(sheets_follow_their_blocks),
-        T(an_older_life_writes_nothing)};
+        T(an_older_life_writes_nothing), T(segments_of_samples_and_events_are_listed_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

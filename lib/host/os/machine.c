@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "host/os/file.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -20,6 +21,20 @@
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 /* A limit of fewer bytes is taken for a mistake and ignored. */
 #define MEMORY_MIN ((uint64_t)1 << 20)
+
+uint64_t mr_machine_resident(void)
+{
+    char text[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    if (n <= 0) return 0;
+    text[n] = 0;
+    char *end = text;
+    (void)strtoull(text, &end, 10); /* skips the first number, the total size */
+    return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 /* The limits of a control group. UINT64_MAX: no limit. */
 struct limits {

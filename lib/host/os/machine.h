@@ -26,3 +26,7 @@ void mr_machine_read_at(
 /* Returns the bytes of shared memory that an object store may take: `wanted`, but at most 80 % of
  * the memory. If `wanted` is 0: 40 % of the memory. */
 uint64_t mr_machine_share(const struct mr_machine *m, uint64_t wanted);
+
+/* Returns the resident memory of this process in bytes, as Linux counts it: with the pages of
+ * shared memory that the process has touched. 0: the kernel does not tell. */
+uint64_t mr_machine_resident(void);

@@ -5,14 +5,13 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
+#include "host/os/machine.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum kind { COUNTER, COUNTER_ASK, GAUGE, GAUGE_ASK, HISTOGRAM };
 
@@ -155,16 +154,7 @@ static double cpu_seconds(void *ctx)
 static double resident_bytes(void *ctx)
 {
     (void)ctx;
-    char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd);
-    if (n <= 0) return 0;
-    text[n] = 0;
-    char *end = text;
-    (void)strtoull(text, &end, 10); /* skips the first number, the total size */
-    return (double)strtoull(end, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
+    return (double)mr_machine_resident();
 }
 
 static double start_seconds(void *ctx)

@@ -6,6 +6,7 @@
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "host/os/log.h"
+#include "host/os/machine.h"
 #include "rpc/client.h"
 #include "rpc/util/pb.h"
 
@@ -233,6 +234,16 @@ static void tell_persisting(struct mr_scheduler_session *l, Millrace__V1__StoreH
     h->n_persisting_job = h->n_persisting_bytes = n;
 }
 
+/* Sets what the process has used since its start. */
+static void usage_fill(Millrace__V1__StoreHeartbeat *h)
+{
+    struct mr_rpc_traffic traffic = mr_rpc_traffic();
+    h->cpu_ns = mr_clock_process_cpu();
+    h->received_bytes = traffic.received;
+    h->sent_bytes = traffic.sent;
+    h->resident_bytes = mr_machine_resident();
+}
+
 static void beat(struct mr_ask *ask)
 {
     struct mr_scheduler_session *l = ask->ctx;
@@ -252,6 +263,8 @@ static void beat(struct mr_ask *ask)
     h.used_bytes = stats.object_bytes;
     h.spilled_bytes = stats.spilled_bytes;
     h.objects = stats.objects;
+    h.written_bytes = stats.written_bytes;
+    usage_fill(&h);
     tell_persisting(l, &h);
     if (is_full) h.disk_full = mr_unconst(l->sv->config.dir);
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;

@@ -29,6 +29,8 @@ struct mr_sessions;
 struct mr_trace;
 struct mr_logs;
 struct mr_cluster_watch;
+struct mr_live;
+struct mr_usage;
 struct mr_catalogue;
 
 struct mr_scheduler_options {
@@ -95,6 +97,8 @@ struct mr_shell {
     struct mr_trace *trace;
     struct mr_logs *logs;
     struct mr_cluster_watch *cluster_watch;
+    struct mr_usage *usage;
+    struct mr_live *live;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
     mr_time answers_due;    /* not later than the earliest deadline in `answers` */
     struct mr_list reading; /* submit.c: calls whose bodies are still arriving */
@@ -117,7 +121,7 @@ void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_
     const ProtobufCMessageDescriptor *type);
 /* Returns the shell, which is the context of a call until the handler sets another context. */
 struct mr_shell *mr_shell_of(const struct mr_rpc_call *call);
-/* Returns zeroed memory of the scratch arena. */
+/* Returns memory of the scratch arena, which is not zeroed. */
 void *mr_shell_take(struct mr_shell *sh, size_t bytes);
 /* Returns a copy of `s` in the scratch arena, with a NUL at its end. */
 char *mr_shell_text(struct mr_shell *sh, struct mr_str s);

@@ -2,6 +2,7 @@
  * and tests. I11, for example, is the invariant of that number in docs/invariants.md. */
 #include "services/scheduler/core/check.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "services/scheduler/core/core.h"
 #include "services/scheduler/core/index/job_index.h"
@@ -120,6 +121,20 @@ static void check_targets(const struct mr_sched *s, uint32_t job)
     mr_assert(j->fallen == fallen);
 }
 
+/* I11 for each operator */
+static void check_ops(const struct mr_sched *s, const struct job *j)
+{
+    const struct mr_graph *g = j->graph;
+    MR_AUTO(mr_free_ptr) struct op_tasks *seen = mr_alloc_array(g->ops_count + 1, sizeof *seen);
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        if (g->kind[i] != MR_NODE_TASK) continue;
+        seen[g->op[i]].tasks++;
+        seen[g->op[i]].ended += s->tasks[j->base + i].state > MR_TASK_RUNNING;
+    }
+    for (uint32_t op = 0; op < g->ops_count; op++)
+        mr_assert(!memcmp(&seen[op], &j->op_tasks[op], sizeof *seen));
+}
+
 static void check_job(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -139,6 +154,7 @@ static void check_job(const struct mr_sched *s, uint32_t job)
     check_graph(s, job);
     check_consumers(s, job);
     check_targets(s, job);
+    check_ops(s, j);
 }
 
 /* Checks the worker in `slot`: its list of sent tasks, and its sums over these tasks. */

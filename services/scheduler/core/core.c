@@ -144,6 +144,7 @@ void mr_sched_free(struct mr_sched **sp)
         struct job *j = &s->jobs[i];
         if (!j->id) continue;
         mr_release(j->ops);
+        mr_release(j->op_tasks);
         mr_release(j->loops);
         mr_sched__cache_drop(&s->placements, j);
         if (j->has_failure) mr_sched__failure_fini(&j->failure);

@@ -312,6 +312,9 @@ void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out)
         .is_recovering = s->is_recovering,
         .is_paused =
             s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max};
+    out->tasks_ready = s->queue.count;
+    for (uint32_t i = 0; i < s->class_list.active_count; i++)
+        out->tasks_ready += s->classes[s->class_list.active[i]].parked;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         if (s->workers[i].state != W_CONNECTED) continue;
         out->workers++;

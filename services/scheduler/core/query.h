@@ -95,7 +95,7 @@ struct mr_sched_op_info {
 
 struct mr_sched_totals {
     uint32_t epoch, workers, slots, stores;
-    uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
+    uint64_t jobs_running, tasks_done, tasks_ready, tasks_sent, steals, recomputed;
     /* see telemetry/metrics.c */
     uint64_t placed_cached, placed_repaired, placed_scored, roots_held;
     uint64_t journal_sequence, journal_acked;

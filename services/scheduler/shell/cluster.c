@@ -10,12 +10,19 @@
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/telemetry/trace.h"
 #include "services/scheduler/base/journal_link.h"
+#include "services/scheduler/live/live.h"
+#include "services/scheduler/live/usage.h"
 #include "services/scheduler/shell/sessions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define ACCOUNT_WINDOW (60 * MR_SECOND)
+#define SAMPLES_WINDOW (600 * MR_SECOND)
+#define SAMPLES_POINTS 300u
+#define SAMPLES_POINTS_MAX 10000u
+#define SAMPLES_PROCESSES 32u
+#define SAMPLES_PAGE_POINTS_MAX 100000u /* of all processes of a page */
 
 static Millrace__V1__StoreInfo *store_out(struct mr_shell *sh, uint32_t number)
 {
@@ -242,6 +249,52 @@ static void account_done(struct mr_rpc_call *call, const struct mr_rpc_status *s
     mr_trace_call_done(mr_shell_of(call), call);
 }
 
+static void samples(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = mr_shell_of(call);
+    struct mr_error e;
+    const Millrace__V1__SamplesRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__samples_request__descriptor);
+    if (!m) return;
+    struct mr_series_ask series = {.until_ns = m->until_ns ? m->until_ns : mr_clock_wall(),
+        .points_max = m->points_max ? m->points_max : SAMPLES_POINTS};
+    series.from_ns =
+        m->from_ns ? m->from_ns : series.until_ns - MR_MIN(series.until_ns - 1, SAMPLES_WINDOW);
+    struct mr_page page;
+    int err = mr_page_read(m->page_size, m->page_token, SAMPLES_PROCESSES, &page, &e);
+    if (!err && series.from_ns >= series.until_ns)
+        err = mr_fail(&e, MR_EINVAL, "from_ns: expected a time before until_ns (%" PRIu64 ")",
+            series.until_ns);
+    if (!err && series.points_max > SAMPLES_POINTS_MAX)
+        err = mr_fail(&e, MR_EINVAL, "points_max: expected 1 to %u, not %" PRIu32,
+            SAMPLES_POINTS_MAX, series.points_max);
+    if (err) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
+    }
+    uint32_t rows = SAMPLES_PAGE_POINTS_MAX / series.points_max;
+    series.processes_max = MR_MIN((uint32_t)page.rows_max, rows);
+    /* no process has a longer name */
+    (void)snprintf(series.process, sizeof series.process, "%s", m->process);
+    (void)snprintf(series.after, sizeof series.after, "%.*s", MR_STR_ARG(page.after));
+    mr_trace_ask(sh, call, &(struct mr_trace_ask){.kind = MR_TRACE_ASK_SAMPLES, .series = &series});
+}
+
+static void report(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = mr_shell_of(call);
+    struct mr_error e;
+    const Millrace__V1__ReportUsageRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__report_usage_request__descriptor);
+    if (!m) return;
+    if (mr_usage_report(sh, m, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
+    }
+    const Millrace__V1__ReportUsageResponse r = MILLRACE__V1__REPORT_USAGE_RESPONSE__INIT;
+    (void)mr_rpc_call_reply_pb(call, &r.base);
+}
+
 static const struct mr_rpc_handler info_handler = {.on_message = info};
 static const struct mr_rpc_handler workers_handler = {.on_message = workers};
 static const struct mr_rpc_handler retire_handler = {.on_message = retire};
@@ -249,12 +302,19 @@ static const struct mr_rpc_handler ops_handler = {.on_message = ops};
 static const struct mr_rpc_handler account_handler = {
     .on_message = account, .on_done = account_done};
 
+static const struct mr_rpc_handler samples_handler = {
+    .on_message = samples, .on_done = account_done};
+static const struct mr_rpc_handler report_handler = {.on_message = report};
+
 static const struct mr_rpc_method methods[] = {
     {.name = "Info", .handler = &info_handler},
     {.name = "Workers", .handler = &workers_handler},
     {.name = "Retire", .handler = &retire_handler},
     {.name = "Ops", .handler = &ops_handler},
     {.name = "Account", .handler = &account_handler},
+    {.name = "Live", .server_streaming = true, .handler = &mr_live_handler},
+    {.name = "Samples", .handler = &samples_handler},
+    {.name = "ReportUsage", .handler = &report_handler},
     {.name = "Watch", .server_streaming = true, .handler = &mr_cluster_watch_handler},
 };
 

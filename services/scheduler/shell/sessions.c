@@ -10,6 +10,7 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "services/scheduler/base/catalogue.h"
+#include "services/scheduler/live/usage.h"
 #include "services/scheduler/shell/session.h"
 #include "services/scheduler/telemetry/trace.h"
 #include "services/scheduler/shell/session_send.h"
@@ -157,6 +158,7 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     mr_receipts_received(&x->receipts, m->received_first, m->received_ns, m->received_count,
         mr_sched_clock_offset(x->sh->core, x->slot));
     if (m->logs_count || m->completed.failures_count) mr_logs_message(x->sh, x->slot, m);
+    if (m->heartbeat) mr_usage_worker(x->sh, x->slot, m->heartbeat);
     mr_shell_step(x->sh, &ev);
     mr_logs_tell(x->sh);
 }
@@ -213,6 +215,10 @@ static void join(struct mr_shell *sh, struct mr_session *x, const struct mr_sche
     x->has_joined = true;
     x->slot = n->slot;
     x->incarnation = n->incarnation;
+    if (x->is_store)
+        mr_usage_store_joined(sh, n->slot, x->store_facts.memory_bytes);
+    else
+        mr_usage_worker_joined(sh, n->slot);
     mr_log(MR_INFO, x->is_store ? "store.joined" : "worker.joined",
         "slot=%" PRIu32 " incarnation=%016" PRIx64, n->slot, n->incarnation);
 }
@@ -392,6 +398,7 @@ static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     if (m->heartbeat) {
         x->seen = m->heartbeat->sequence;
         mr_store_facts_heard(&x->store_facts, m->heartbeat);
+        if (x->has_joined) mr_usage_store(x->sh, x->slot, m->heartbeat);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
     ev.store.store = x->incarnation;

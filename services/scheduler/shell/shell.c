@@ -9,6 +9,8 @@
 #include "host/os/stats.h"
 #include "proto/methods.h"
 #include "services/scheduler/base/catalogue.h"
+#include "services/scheduler/live/live.h"
+#include "services/scheduler/live/usage.h"
 #include "services/scheduler/shell/cluster.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/shell/jobs.h"
@@ -158,6 +160,8 @@ static void turn(struct mr_shell *sh, mr_time until)
     deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
     deadline = MR_MIN(deadline, mr_trace_deadline(sh));
     deadline = MR_MIN(deadline, mr_submit_deadline(sh));
+    deadline = MR_MIN(deadline, mr_usage_deadline(sh));
+    deadline = MR_MIN(deadline, mr_live_deadline(sh));
     deadline = MR_MIN(deadline, until);
     mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
     mr_pulse_mark(&sh->pulse, mr_clock_now());
@@ -173,7 +177,9 @@ static void turn(struct mr_shell *sh, mr_time until)
     mr_submit_tick(sh, now);
     perform(sh);
     mr_cluster_watch_tell(sh, now);
+    mr_usage_tick(sh, now);
     mr_trace_tick(sh, now);
+    mr_live_tick(sh, now);
 }
 
 /* Answers every call that waits. Submissions wait up to DRAIN_TIME until Redis confirms them. */
@@ -182,6 +188,7 @@ static void drain(struct mr_shell *sh)
     mr_rpc_server_drain(sh->server);
     mr_watch_stop(sh);
     mr_cluster_watch_stop(sh);
+    mr_live_stop(sh);
     mr_time until = mr_clock_now() + DRAIN_TIME;
     while (!mr_list_is_empty(&sh->answers) && mr_clock_now() < until)
         turn(sh, until);
@@ -253,6 +260,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->watch = mr_watch_new(sh);
     sh->logs = mr_logs_new();
     sh->cluster_watch = mr_cluster_watch_new(sh);
+    sh->usage = mr_usage_new(sh);
+    sh->live = mr_live_new();
     sh->catalogue = mr_catalogue_new();
     const struct mr_parser_options parser = {.redis = options->redis,
         .redis_password = options->redis_password,
@@ -300,6 +309,8 @@ void mr_shell_close(struct mr_shell **shp)
     mr_watch_free(&sh->watch);
     mr_logs_free(&sh->logs);
     mr_cluster_watch_free(&sh->cluster_watch);
+    mr_live_free(&sh->live);
+    mr_usage_free(&sh->usage);
     mr_trace_close(&sh->trace);
     mr_sessions_free(&sh->sessions);
     mr_catalogue_free(&sh->catalogue);

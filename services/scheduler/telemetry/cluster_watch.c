@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "services/scheduler/history/event_ring.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -263,6 +262,11 @@ void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now)
     c->told = c->ring.last;
     MR_LIST_EACH(node, &c->watchers)
     pump(sh, MR_LIST_ITEM(node, struct watcher, node));
+}
+
+const struct mr_cluster_ring *mr_cluster_watch_ring(const struct mr_shell *sh)
+{
+    return &sh->cluster_watch->ring;
 }
 
 void mr_cluster_watch_stop(struct mr_shell *sh)

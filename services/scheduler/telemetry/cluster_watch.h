@@ -5,6 +5,7 @@
 #pragma once
 
 #include "services/scheduler/base/context.h"
+#include "services/scheduler/history/event_ring.h"
 
 struct mr_cluster_watch *mr_cluster_watch_new(const struct mr_shell *sh);
 void mr_cluster_watch_free(struct mr_cluster_watch **w);
@@ -17,6 +18,8 @@ void mr_cluster_watch_dirty(struct mr_shell *sh);
 /* Called in each pass of the shell's loop, after the core's notes. Compares the states if that is
  * due, and sends new events. */
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now);
+/* Returns the latest events, lent until the next one is added. */
+const struct mr_cluster_ring *mr_cluster_watch_ring(const struct mr_shell *sh);
 /* Fails every stream. */
 void mr_cluster_watch_stop(struct mr_shell *sh);
 

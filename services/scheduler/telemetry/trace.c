@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/telemetry/trace_profile.h"
+#include "services/scheduler/telemetry/trace_samples.h"
 #include "services/scheduler/telemetry/trace_tiles.h"
 #include "services/scheduler/telemetry/trace_writer.h"
 
@@ -247,6 +248,19 @@ void mr_trace_tick(struct mr_shell *sh, mr_time now)
     t->pending_since = now;
 }
 
+static void block_free(struct mr_buf *block)
+{
+    mr_buf_fini(block);
+    mr_release(block);
+}
+
+void mr_trace_samples_give(struct mr_shell *sh, struct mr_buf **block)
+{
+    struct mr_buf *b = MR_STEAL(*block);
+    const struct mr_trace_message m = {.kind = MR_TRACE_SAMPLES, .p = b, .a = mr_clock_wall()};
+    if (mr_inbox_push(sh->trace->inbox, &m)) block_free(b);
+}
+
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began)
 {
     struct mr_sched_worker_info info;
@@ -352,6 +366,8 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
     q->ask.tiles.now_ns = q->now_ns;
     q->ask.tiles.submitted_ns = q->ask.from_ns;
     q->ask.tiles.over_ns = q->over_ns;
+    if (ask->series) q->series = *ask->series;
+    q->ask.series = NULL;
     ops_tell(sh);
     pending_give(t);
     if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
@@ -359,7 +375,8 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
         mr_shell_fail(call, MR_ELIMIT, "more than %d traces are being read: ask again", ASKS_MAX);
         return;
     }
-    t->asks[t->asks_count++] = (struct asked){.ticket = t->ticket, .call = call, .ask = *ask};
+    t->asks[t->asks_count] = (struct asked){.ticket = t->ticket, .call = call, .ask = *ask};
+    t->asks[t->asks_count++].ask.series = NULL;
 }
 
 void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
@@ -496,6 +513,10 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     }
     if (x.ask.kind == MR_TRACE_ASK_TILES) {
         mr_trace_tiles_answer(sh, x.call, a);
+        return;
+    }
+    if (x.ask.kind == MR_TRACE_ASK_SAMPLES) {
+        mr_trace_samples_answer(sh, x.call, a);
         return;
     }
     switch (x.ask.want.kind) {

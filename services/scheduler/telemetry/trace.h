@@ -4,6 +4,7 @@
 #pragma once
 
 #include "services/scheduler/base/context.h"
+#include "services/scheduler/history/sample_series.h"
 #include "services/scheduler/history/timeline_page.h"
 #include "services/scheduler/tiles/tiles.h"
 
@@ -33,7 +34,12 @@ void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
-enum mr_trace_ask_kind { MR_TRACE_ASK_SPANS, MR_TRACE_ASK_ACCOUNT, MR_TRACE_ASK_TILES };
+enum mr_trace_ask_kind {
+    MR_TRACE_ASK_SPANS,
+    MR_TRACE_ASK_ACCOUNT,
+    MR_TRACE_ASK_TILES,
+    MR_TRACE_ASK_SAMPLES
+};
 
 struct mr_trace_ask {
     enum mr_trace_ask_kind kind;
@@ -43,12 +49,17 @@ struct mr_trace_ask {
     struct mr_trace_want want; /* SPANS */
     /* SPANS: owned until it is passed to mr_trace_ask; NULL: none. Sets want.filter. */
     struct mr_trace_filter *filter;
-    struct mr_job_tiles_ask tiles; /* TILES */
+    struct mr_job_tiles_ask tiles;      /* TILES */
+    const struct mr_series_ask *series; /* SAMPLES; lent until mr_trace_ask returns */
     /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.
      * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
 };
+
+/* Gives a block of samples (store/meta/trace/samples.h) to the writer thread, and takes the block.
+ * If the writer has fallen behind, the block is dropped. */
+void mr_trace_samples_give(struct mr_shell *sh, struct mr_buf **block);
 
 void mr_trace_filter_free(struct mr_trace_filter **f);
 /* Passes a question to the reader thread. Takes ask->filter. The call is answered when the reader

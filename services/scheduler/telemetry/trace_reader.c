@@ -46,6 +46,7 @@ void mr_trace_answer_free(struct mr_trace_answer **ap)
     mr_trace_gather_fini(&a->gather);
     mr_job_account_fini(&a->account);
     mr_job_tiles_picture_fini(&a->tiles);
+    mr_series_fini(&a->series);
     mr_release(a);
 }
 
@@ -109,6 +110,11 @@ static struct mr_trace_answer *answer(struct mr_trace_reader *r, const struct mr
     if (q->ask.want.from_ns || q->ask.want.until_ns) {
         mr_job_tiles_spans(
             tiles_of(r, q->ask.job), &source, &q->view, &a->gather, &a->not_recorded);
+        return a;
+    }
+    if (q->ask.kind == MR_TRACE_ASK_SAMPLES) {
+        mr_series_init(&a->series, &q->series);
+        mr_series_read(&a->series, &source, &q->view, q->segments, q->segments_count);
         return a;
     }
     mr_trace_read(

@@ -11,13 +11,15 @@ struct mr_trace_question {
     struct mr_trace_ask ask;
     uint64_t ticket;
     /* what the log has of the job, and blocks that are not written yet. SPANS: the job's blocks.
-     * ACCOUNT, TILES: the blocks of all jobs. */
+     * ACCOUNT, TILES, SAMPLES: the blocks of all jobs; SAMPLES: and of all segments. */
     struct mr_trace_view view;
     /* The members below are for ACCOUNT and TILES. */
     uint64_t now_ns;
-    uint64_t over_ns;    /* when the job ended; 0: it has not */
-    mr_job_id *segments; /* owned */
+    uint64_t over_ns; /* when the job ended; 0: it has not */
+    /* ACCOUNT: segments of events. SAMPLES: segments of samples. Owned. */
+    mr_job_id *segments;
     uint32_t segments_count;
+    struct mr_series_ask series; /* SAMPLES */
 };
 
 struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thread */
@@ -25,6 +27,7 @@ struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thr
     struct mr_trace_gather gather; /* SPANS */
     uint64_t not_recorded;         /* SPANS: number of spans that were dropped */
     struct mr_job_account account; /* ACCOUNT */
+    struct mr_series series;       /* SAMPLES */
     struct mr_job_tiles_picture tiles;
     int err; /* ACCOUNT, TILES: MR_ENOENT if the trace has nothing of the job */
 };

@@ -11,6 +11,7 @@
 #include "host/os/log.h"
 #include "host/thread.h"
 #include "services/scheduler/telemetry/trace_events.h"
+#include "services/scheduler/telemetry/trace_samples.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
 
 #define MESSAGES_MAX 8192
@@ -39,6 +40,7 @@ struct mr_trace_writer {
     struct mr_thread *thread;
     struct mr_trace_log *log;
     struct mr_trace_events *events;
+    struct mr_trace_samples samples;
     struct mr_trace_reader *reader;
     struct names workers, ops;
     struct open_block *open;
@@ -291,11 +293,23 @@ static void ask(struct mr_trace_writer *w, struct mr_trace_question *q, mr_time 
         uint32_t count = mr_trace_log_segments(w->log, NULL, 0);
         q->segments = mr_alloc_array(MR_MAX(count, 1u), sizeof *q->segments);
         q->segments_count = mr_trace_log_segments(w->log, q->segments, count);
+    } else if (q->ask.kind == MR_TRACE_ASK_SAMPLES) {
+        mr_trace_log_view_all(w->log, q->ask.job, &q->view);
+        uint32_t count = mr_trace_log_sample_segments(w->log, NULL, 0);
+        q->segments = mr_alloc_array(MR_MAX(count, 1u), sizeof *q->segments);
+        q->segments_count = mr_trace_log_sample_segments(w->log, q->segments, count);
     } else {
         close_block(w, q->ask.job, true);
         mr_trace_log_view(w->log, q->ask.job, &q->view);
     }
     mr_trace_reader_ask(w->reader, &q);
+}
+
+static void samples(struct mr_trace_writer *w, struct mr_buf *block, uint64_t wall)
+{
+    mr_trace_samples_write(&w->samples, block, wall);
+    mr_buf_fini(block);
+    mr_release(block);
 }
 
 static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time now)
@@ -307,6 +321,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
         break;
     case MR_TRACE_OP: (void)name_set(&w->ops, (uint32_t)m->a, m->p); break;
     case MR_TRACE_EVENT: event(w, m, now); break;
+    case MR_TRACE_SAMPLES: samples(w, m->p, m->a); break;
     case MR_TRACE_LOST: mr_trace_log_lose(w->log, m->job, m->a); break;
     case MR_TRACE_ENDED: close_block(w, m->job, true); break;
     case MR_TRACE_FORGET: forget(w, m->job); break;
@@ -377,6 +392,7 @@ int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_tra
     int err = mr_trace_log_open(&c, &w->log, e);
     if (err) return err;
     w->events = mr_trace_events_new(w->log, mr_clock_wall());
+    w->samples.log = w->log;
     w->thread = mr_thread_start("trace-write", run, w);
     *out = MR_STEAL(w);
     return MR_OK;
@@ -387,6 +403,7 @@ static void message_free(struct mr_trace_message *m)
     struct mr_trace_question *q = m->p;
     switch (m->kind) {
     case MR_TRACE_SPANS:
+    case MR_TRACE_SAMPLES:
         mr_buf_fini(m->p);
         mr_release(m->p);
         break;

@@ -13,14 +13,15 @@
 enum mr_trace_message_kind {
     /* p: struct mr_buf of struct mr_sched_span; a: wall clock minus monotonic clock */
     MR_TRACE_SPANS,
-    MR_TRACE_WORKER, /* a: slot, p: name */
-    MR_TRACE_OP,     /* a: number, p: name */
-    MR_TRACE_EVENT,  /* p: struct mr_trace_event_copy */
-    MR_TRACE_LOST,   /* job; a: number of the job's spans that were dropped */
-    MR_TRACE_ENDED,  /* job */
-    MR_TRACE_FORGET, /* job */
-    MR_TRACE_ASK,    /* p: struct mr_trace_question */
-    MR_TRACE_NEWS,   /* news: Redis has answered a write of the log */
+    MR_TRACE_WORKER,  /* a: slot, p: name */
+    MR_TRACE_OP,      /* a: number, p: name */
+    MR_TRACE_EVENT,   /* p: struct mr_trace_event_copy */
+    MR_TRACE_SAMPLES, /* p: struct mr_buf *, a block of samples; a: the present time */
+    MR_TRACE_LOST,    /* job; a: number of the job's spans that were dropped */
+    MR_TRACE_ENDED,   /* job */
+    MR_TRACE_FORGET,  /* job */
+    MR_TRACE_ASK,     /* p: struct mr_trace_question */
+    MR_TRACE_NEWS,    /* news: Redis has answered a write of the log */
     MR_TRACE_STOP,
 };
 

@@ -82,6 +82,8 @@ static mr_time turn(struct mr_trainer_shell *t)
         const struct mr_trainer_part *part = t->options.parts[i];
         if (part->turn) next = MR_MIN(next, part->turn(t->parts[i], now));
     }
+    if (t->scheduler)
+        next = MR_MIN(next, mr_usage_report_turn(&t->usage_report, t->scheduler, now));
     return next;
 }
 
@@ -214,6 +216,7 @@ static void open_channels(struct mr_trainer_shell *t)
         .credential = mr_rpc_auth_credential(t->auth, MR_SERVICE_SCHEDULER)};
     const struct mr_rpc_channel_options to_store = {
         .credential = mr_rpc_auth_credential(t->auth, MR_SERVICE_OBJECTSTORE)};
+    mr_usage_report_init(&t->usage_report, "trainer");
     if (t->options.scheduler)
         t->scheduler = mr_rpc_channel_open(t->loop, t->options.scheduler, &to_scheduler);
     if (t->options.store) t->store = mr_rpc_channel_open(t->loop, t->options.store, &to_store);

@@ -22,6 +22,7 @@
 #include "rpc/util/pb.h"
 #include "rpc/server.h"
 #include "rpc/server/waits.h"
+#include "rpc/util/usage_report.h"
 #include "store/meta/redis.h"
 
 struct mr_channels;
@@ -62,6 +63,7 @@ struct mr_trainer_shell {
      * NULL: the trainer has no address of a scheduler, or of a store. */
     struct mr_rpc_channel *scheduler;
     struct mr_rpc_channel *store;
+    struct mr_usage_report usage_report;
     /* address at which the processes of trainings (servers, workers, scorers) reach this process */
     char *address;
     uint32_t epoch; /* number of this start, from Redis; it grows from start to start */

@@ -320,6 +320,9 @@ static void farewell(struct mr_worker *w)
 static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     w->memory_used = ev->turn.memory_used_bytes;
+    w->cpu_ns = ev->turn.cpu_ns;
+    w->received_bytes = ev->turn.received_bytes;
+    w->sent_bytes = ev->turn.sent_bytes;
     w->may_send = ev->turn.may_send;
     w->has_spilled = ev->turn.has_spilled;
     w->more = false;

@@ -28,6 +28,9 @@ struct mr_worker_event {
              * disk only */
             bool may_send, has_spilled;
             uint64_t memory_used_bytes;
+            /* of the worker's process since its start; the bytes are those of gRPC messages */
+            mr_duration cpu_ns;
+            uint64_t received_bytes, sent_bytes;
         } turn;
         const struct mr_ws_down *message;
         struct {

@@ -289,7 +289,10 @@ static void heartbeat_fill(struct mr_worker *w)
         .tasks_done = w->tasks_done,
         .running_tasks = refs_lend(&w->running),
         .running_ns = w->running_ns,
-        .queue_ns = w->queue_cost_ns / w->config.slots};
+        .queue_ns = w->queue_cost_ns / w->config.slots,
+        .cpu_ns = w->cpu_ns,
+        .received_bytes = w->received_bytes,
+        .sent_bytes = w->sent_bytes};
     w->heartbeat_at = mr_time_after(w->now, w->heartbeat_ns);
 }
 

@@ -219,6 +219,8 @@ struct mr_worker {
     mr_duration handoff_ns;
     mr_time heartbeat_at, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
+    mr_duration cpu_ns; /* of the process, as the last event TURN said */
+    uint64_t received_bytes, sent_bytes;
     bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send,
         has_spilled;
 };

@@ -233,11 +233,19 @@ static bool is_for_owner(const struct mr_worker_effects *fx)
     return false;
 }
 
+static struct mr_worker_event turn_event(const struct mr_worker_shell *sh)
+{
+    return (struct mr_worker_event){.kind = MR_WORKER_TURN,
+        .turn = {.has_spilled = sh->store && mr_store_has_spilled(sh->store),
+            .memory_used_bytes = sh->memory_used,
+            .cpu_ns = sh->cpu_ns,
+            .received_bytes = sh->traffic.received,
+            .sent_bytes = sh->traffic.sent}};
+}
+
 bool mr_worker_shell_delegate_turn(struct mr_worker_shell *sh)
 {
-    struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
-        .turn = {.has_spilled = sh->store && mr_store_has_spilled(sh->store),
-            .memory_used_bytes = sh->memory_used}};
+    struct mr_worker_event ev = turn_event(sh);
     mr_worker_shell_step(sh, &ev);
     if (is_for_owner(&sh->fx)) return false;
     sh->by_delegate = true;
@@ -249,10 +257,8 @@ bool mr_worker_shell_delegate_turn(struct mr_worker_shell *sh)
 void mr_worker_shell_turn(struct mr_worker_shell *sh)
 {
     for (int i = 0; i < TURNS_MAX; i++) {
-        struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
-            .turn = {.may_send = mr_worker_link_may_send(sh),
-                .has_spilled = sh->store && mr_store_has_spilled(sh->store),
-                .memory_used_bytes = sh->memory_used}};
+        struct mr_worker_event ev = turn_event(sh);
+        ev.turn.may_send = mr_worker_link_may_send(sh);
         mr_worker_shell_step(sh, &ev);
         perform(sh);
         if (sh->has_here_report) {

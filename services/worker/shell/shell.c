@@ -7,6 +7,7 @@
 #include "host/clock.h"
 #include "host/os/file.h"
 #include "host/os/log.h"
+#include "host/os/machine.h"
 #include "host/os/process_dir.h"
 #include "proto/methods.h"
 #include "rpc/util/metrics.h"
@@ -31,20 +32,6 @@
 #define CORE_BYTES_MAX ((uint64_t)4 << 30)
 #define MEMORY_EVERY (250 * MR_MS)
 #define LOGS_EVERY (100 * MR_MS) /* how often the output of running tasks is sent, at most */
-
-static uint64_t memory_used(void)
-{
-    struct mr_buf text;
-    mr_buf_init(&text, 4096);
-    uint64_t pages = 0;
-    if (!mr_file_read("/proc/self/statm", &text, NULL)) {
-        mr_buf_add_byte(&text, 0);
-        unsigned long long all = 0, resident = 0;
-        if (sscanf((const char *)text.p, "%llu %llu", &all, &resident) == 2) pages = resident;
-    }
-    mr_buf_fini(&text);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 /* Called by sh->here, an executor that has no thread of its own. Keeps the report until the end of
  * the turn. sh->here runs one task at a time, so at most one report is kept. */
@@ -450,7 +437,9 @@ static void watch(struct mr_worker_shell *sh)
     }
     if (sh->now < sh->memory_at) return;
     sh->memory_at = mr_time_after(sh->now, MEMORY_EVERY);
-    sh->memory_used = memory_used();
+    sh->memory_used = mr_machine_resident();
+    sh->cpu_ns = mr_clock_process_cpu();
+    sh->traffic = mr_rpc_traffic();
     mr_gauge_set(sh->memory, (int64_t)sh->memory_used);
 }
 

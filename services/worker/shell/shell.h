@@ -120,6 +120,8 @@ struct mr_worker_shell {
     struct mr_gauge *memory;
     mr_time memory_at;
     uint64_t memory_used;
+    mr_duration cpu_ns; /* of the process; this and `traffic` are read as often as memory_used */
+    struct mr_rpc_traffic traffic;
     mr_time now;
     mr_time end_at; /* MR_NEVER: not ending */
     int exit_code;

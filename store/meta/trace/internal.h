@@ -51,7 +51,8 @@
 /* The characters "mtr1": blocks of version 1, which are read and never written. */
 #define MAGIC_1 0x3172746du
 #define KIND_SPANS 1
-#define KIND_EVENTS 2 /* events.h; a reader of spans skips blocks of any other kind */
+#define KIND_EVENTS 2   /* events.h; a reader of spans skips blocks of any other kind */
+#define KIND_SAMPLES 16 /* samples.h */
 /* one block has at most this many lanes, this many workers and this many operators */
 #define NUMBERS_MAX 4096u
 #define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 3 + 26 * 10)

@@ -101,6 +101,8 @@ void mr_trace_view_fini(struct mr_trace_view *v);
 /* Stores the ids of the oldest segments of events (events.h) in `out`, at most `max` of them, the
  * oldest first. Returns how many segments there are. */
 uint32_t mr_trace_log_segments(const struct mr_trace_log *log, mr_job_id *out, uint32_t max);
+/* The same for the segments of samples (samples.h). */
+uint32_t mr_trace_log_sample_segments(const struct mr_trace_log *log, mr_job_id *out, uint32_t max);
 
 struct mr_trace_log_totals {
     uint64_t spans, lost; /* counted since the start of the process */

@@ -6,6 +6,7 @@
 #include "store/meta/redis.h"
 #include "store/meta/trace/events.h"
 #include "store/meta/trace/parts.h"
+#include "store/meta/trace/samples.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -279,8 +280,8 @@ static int by_id(const void *a, const void *b)
     return x->v < y->v ? -1 : x->v > y->v;
 }
 
-int mr_trace_segments_load(
-    const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count)
+static int segments_load(const struct mr_trace_source *source, bool samples, mr_job_id *out,
+    uint32_t max, uint32_t *count)
 {
     struct mr_reply *reply = NULL;
     MR_AUTO(mr_free_ptr) char *key = mr_format("%s" MR_META_TRACES, prefix_of(source));
@@ -290,9 +291,21 @@ int mr_trace_segments_load(
     for (size_t i = 0; !err && i < mr_reply_count(reply) && *count < max; i++) {
         mr_job_id id;
         if (mr_job_id_parse(mr_reply_text(mr_reply_at(reply, i)), &id)) continue;
-        if (mr_trace_is_segment(id)) out[(*count)++] = id;
+        if (mr_trace_is_segment(id) && mr_sample_is_segment(id) == samples) out[(*count)++] = id;
     }
     mr_reply_free(&reply);
     qsort(out, *count, sizeof *out, by_id);
     return err;
+}
+
+int mr_trace_segments_load(
+    const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count)
+{
+    return segments_load(source, false, out, max, count);
+}
+
+int mr_trace_sample_segments_load(
+    const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count)
+{
+    return segments_load(source, true, out, max, count);
 }

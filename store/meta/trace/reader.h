@@ -66,3 +66,6 @@ bool mr_trace_cursor_is_away(const struct mr_trace_cursor *cursor);
  * first. */
 int mr_trace_segments_load(
     const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count);
+/* The same for the segments of samples (samples.h). */
+int mr_trace_sample_segments_load(
+    const struct mr_trace_source *source, mr_job_id *out, uint32_t max, uint32_t *count);

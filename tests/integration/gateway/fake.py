@@ -151,6 +151,21 @@ class Fake:
                                               node="n" if n != 2 else "", change=12 if n == 2 else 3, state=3 if n == 2 else 0,
                                               job="j1-7" if n == 2 else "")
 
+    def Cluster_Live(self, request, context):
+        t = self.types
+        yield t.LiveState(time_ns=1, slots=2, doing=[t.LiveSlots(**{"class": "no_work"}, slots=2)])
+
+    def Cluster_ReportUsage(self, request, context):
+        return self.types.ReportUsageResponse()
+
+    def Cluster_Samples(self, request, context):
+        if request.from_ns and request.until_ns and request.from_ns >= request.until_ns:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "from_ns: expected a time before until_ns")
+        t = self.types
+        memory = t.SampleSeries(name="memory_bytes", min=[1], mean=[2], max=[3])
+        worker = t.ProcessSeries(process="w1", kind="worker", node="n", interval=[0], series=[memory])
+        return t.SamplesResponse(from_ns=1, until_ns=11, step_ns=10, processes=[worker])
+
     def Cluster_Ops(self, request, context):
         return self.types.OpsResponse(ops=[self.types.OpInfo(name="inc", summary='says "hi"\n\x01')])
 

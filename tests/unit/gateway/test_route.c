@@ -45,6 +45,8 @@ static const struct {
     const char *path;
     const char *expected;
 } cases[] = {
+    {MR_HTTP_GET, "/v1/cluster/live", "Live"},
+    {MR_HTTP_GET, "/v1/samples", "Samples"},
     {MR_HTTP_GET, "/v1/jobs", "List"},
     {MR_HTTP_POST, "/v1/jobs", "Submit"},
     {MR_HTTP_POST, "/v1/jobs:graph", "SubmitGraph"},

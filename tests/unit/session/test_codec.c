@@ -188,7 +188,10 @@ static struct mr_ws_up up_full(struct mr_ws_register *r)
         .tasks_done = 7,
         .running_tasks = {runs, 2, index3, attempt3, 3},
         .running_ns = times,
-        .queue_ns = 8};
+        .queue_ns = 8,
+        .cpu_ns = 9,
+        .received_bytes = BIG,
+        .sent_bytes = 10};
     static const struct mr_ws_missing missing[] = {{{7}, 1, 2, 3, MR_STR_INIT("it is gone")}};
     static const struct mr_ws_log logs[] = {{{7}, 1, 2, MR_STR_INIT("text"), 5}};
     *r = register_full();

@@ -135,6 +135,9 @@ static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
 {
     const struct mr_graph *g = j->graph;
     j->ops = mr_alloc_array(MR_MAX(g->ops_count, 1u), sizeof *j->ops);
+    j->op_tasks = mr_alloc_array(MR_MAX(g->ops_count, 1u), sizeof *j->op_tasks);
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        if (g->kind[i] == MR_NODE_TASK) j->op_tasks[g->op[i]].tasks++;
     for (uint32_t i = 0; i < g->ops_count; i++) {
         j->ops[i] = (uint16_t)mr_sched__op(s, g->ops[i]);
         if (!j->ops[i])
@@ -289,6 +292,7 @@ void mr_sched__job_drop(struct mr_sched *s, uint32_t job)
     memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
     numbers_give(&s->numbers, j->base, j->span);
     mr_release(j->ops);
+    mr_release(j->op_tasks);
     mr_release(j->loops);
     mr_sched__cache_drop(&s->placements, j);
     mr_sched__failure_fini(&j->failure);

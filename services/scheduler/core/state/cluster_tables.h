@@ -85,6 +85,10 @@ struct op {
     uint64_t large_bytes; /* mean size of its results if that is above LARGE_RESULT, else 0 */
 };
 
+struct op_tasks {          /* the tasks of a job with one operator */
+    uint32_t tasks, ended; /* ended: in a state after RUNNING */
+};
+
 /* Tasks that may run on the same workers. A ready task that no worker can take is parked on the
  * list of its class. A class whose number is that of an operator has no other condition than the
  * operator. Higher numbers are special classes: an operator with resources or named workers. */

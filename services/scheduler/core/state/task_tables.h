@@ -202,6 +202,7 @@ struct job {
     uint64_t id;
     struct mr_graph *graph;
     uint16_t *ops; /* from an operator's number in the graph to its number in the core */
+    struct op_tasks *op_tasks; /* by an operator's number in the graph */
     struct loop *loops;
     /* Table of cached workers. First come the entries of tasks in loops, in the order of
      * graph->slot_of. If `shape_1` is not 0, one entry for each node follows. NULL: no table */

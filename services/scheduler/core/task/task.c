@@ -56,6 +56,13 @@ static void runs(struct mr_sched *s, uint32_t task)
     if (s->memory_retry.reserved_store) mr_sched__memory_retry_runs(s, task);
 }
 
+static void count_by_op(struct job *j, uint32_t task, bool was_ended, bool is_ended)
+{
+    uint32_t index = task - j->base;
+    if (was_ended == is_ended || j->graph->kind[index] != MR_NODE_TASK) return;
+    j->op_tasks[j->graph->op[index]].ended += is_ended ? 1 : UINT32_MAX;
+}
+
 void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
 {
     struct task *t = &s->tasks[task];
@@ -63,6 +70,7 @@ void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state t
     mr_assert(allowed[t->state] & (1u << to));
     if (t->state != MR_TASK_NONE) j->counts[t->state]--;
     j->counts[to]++;
+    count_by_op(j, task, t->state > MR_TASK_RUNNING, to > MR_TASK_RUNNING);
     j->flags |= J_DIRTY;
     if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_us = 0;
     t->state = to & 15;
