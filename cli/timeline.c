@@ -3,7 +3,7 @@
  * format in both cases. */
 #include "base/alloc.h"
 #include "cli/internal.h"
-#include "cli/offline.h"
+#include "cli/trace/offline.h"
 #include "cli/term/table.h"
 #include "session/up.h"
 
