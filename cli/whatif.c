@@ -178,7 +178,8 @@ static void add_costs(yyjson_mut_doc *d, yyjson_mut_val *root, const struct mr_w
     add_cost(d, o, "send_each", k->send.each_ns, k->send_samples);
     add_cost(d, o, "report", k->report.first_ns, k->report_samples);
     add_cost(d, o, "report_each", k->report.each_ns, k->report_samples);
-    add_cost(d, o, "handoff", k->handoff_ns, k->handoff_samples);
+    add_cost(d, o, "handoff", k->handoff.first_ns, k->handoff_samples);
+    add_cost(d, o, "handoff_each", k->handoff.each_ns, k->handoff_samples);
     add_cost(d, o, "local", k->local_ns, k->local_samples);
     add_cost(d, o, "gap", k->gap_ns, k->gap_samples);
     add_cost(d, o, "transfer", k->transfer.first_ns, k->transfer_samples);

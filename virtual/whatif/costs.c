@@ -65,13 +65,24 @@ static double trimmed_mean(struct samples *s)
     return sum / kept;
 }
 
+/* Makes a line of samples with about equal counts. If these are large, at most `first` of the time
+ * is what a message costs, and the rest is what its tasks cost. */
+static struct mr_whatif_line line_through(struct samples *s, double share, double first)
+{
+    double all = quantile(s->p, s->count, share), count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        count += s->p[i].count / s->count;
+    if (count < ROWS_MANY || all <= first) return (struct mr_whatif_line){.first_ns = all};
+    return (struct mr_whatif_line){.first_ns = first, .each_ns = (all - first) / count};
+}
+
 /* Fits a line through the quantiles of the samples with small counts and of those with large
  * counts. */
-static struct mr_whatif_line line_of(struct samples *s, double share)
+static struct mr_whatif_line line_of(struct samples *s, double share, double usual)
 {
     double low_count = 0, high_count = 0;
     uint32_t half = s->count / 2;
-    if (half < 4) return (struct mr_whatif_line){.first_ns = quantile(s->p, s->count, share)};
+    if (half < 4) return line_through(s, share, usual);
     qsort(s->p, s->count, sizeof *s->p, by_count);
     for (uint32_t i = 0; i < half; i++)
         low_count += s->p[i].count / half;
@@ -79,8 +90,7 @@ static struct mr_whatif_line line_of(struct samples *s, double share)
         high_count += s->p[i].count / half;
     double low = quantile(s->p, half, share);
     double high = quantile(s->p + s->count - half, half, share);
-    double all = quantile(s->p, s->count, share);
-    if (high_count < 2 * low_count || high <= low) return (struct mr_whatif_line){.first_ns = all};
+    if (high_count < 2 * low_count || high <= low) return line_through(s, share, usual);
     double each = (high - low) / (high_count - low_count);
     double first = MR_MAX(low - each * low_count, 0.0);
     return (struct mr_whatif_line){.first_ns = first, .each_ns = each};
@@ -91,6 +101,7 @@ static struct mr_whatif_line line_of(struct samples *s, double share)
 struct measuring {
     const struct mr_whatif_job *job;
     uint32_t *order; /* tasks that ran */
+    uint32_t *rows;  /* by task: tasks in the message that brought it */
     uint32_t count;
     struct samples decide, send, report, handoff, local, gap, transfer;
 };
@@ -154,7 +165,7 @@ static void slots_look(struct measuring *m)
         struct samples *s = inputs == could && inputs ? &m->local
                             : free == could           ? &m->gap
                                                       : &m->handoff;
-        sample_add(s, (double)(t->started - could), 1);
+        sample_add(s, (double)(t->started - could), m->rows[m->order[i]]);
     }
 }
 
@@ -190,8 +201,10 @@ static void sends_look(struct measuring *m)
         }
         if (t->received && sent && t->received >= sent)
             sample_add(&m->send, (double)(t->received - sent), n);
-        for (uint32_t k = 0; k < n; k++)
+        for (uint32_t k = 0; k < n; k++) {
+            m->rows[m->order[i + k]] = n;
             transfer_look(m, &tasks[m->order[i + k]]);
+        }
     }
 }
 
@@ -224,11 +237,12 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     *out = (struct mr_whatif_costs){.decide_ns = DECIDE_NS,
         .send = {.first_ns = SEND_NS},
         .report = {.first_ns = REPORT_NS},
-        .handoff_ns = HANDOFF_NS,
+        .handoff = {.first_ns = HANDOFF_NS},
         .local_ns = HANDOFF_NS,
         .gap_ns = GAP_NS,
         .transfer = {TRANSFER_NS, TRANSFER_BYTE_NS}};
     m.order = mr_alloc_array(MR_MAX(j->tasks_count, 1u), sizeof *m.order);
+    m.rows = mr_alloc_array(MR_MAX(j->tasks_count, 1u), sizeof *m.rows);
     for (uint32_t i = 0; i < j->tasks_count; i++) {
         const struct mr_whatif_task *t = &j->tasks[i];
         if (!mr_whatif_ran(j, i)) continue;
@@ -239,17 +253,17 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     }
     if (first != MR_NEVER && first > j->submitted) out->begin_ns = first - j->submitted;
     if (j->over > last) out->end_ns = j->over - last;
-    slots_look(&m);
     sends_look(&m);
+    slots_look(&m);
     reports_look(&m);
     if (m.local.count) out->local_ns = trimmed_mean(&m.local);
     if (m.local.count) out->gap_ns = out->local_ns; /* of the tasks of a fused chain */
     if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
-    if (m.handoff.count) out->handoff_ns = quantile(m.handoff.p, m.handoff.count, 0.5);
-    if (m.send.count) out->send = line_of(&m.send, 0.5);
-    if (m.report.count) out->report = line_of(&m.report, 0.2);
+    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
+    if (m.send.count) out->send = line_of(&m.send, 0.5, SEND_NS);
+    if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
     if (m.decide.count) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
-    if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5);
+    if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);
     out->local_samples = m.local.count;
     out->gap_samples = m.gap.count;
     out->handoff_samples = m.handoff.count;
@@ -265,4 +279,5 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     mr_release(m.decide.p);
     mr_release(m.transfer.p);
     mr_release(m.order);
+    mr_release(m.rows);
 }

@@ -17,9 +17,11 @@ struct mr_whatif_costs {
     struct mr_whatif_line send;
     /* completions, from the end of the last task until the scheduler has them; by tasks */
     struct mr_whatif_line report;
-    double handoff_ns; /* from the arrival of a message until an idle executor begins its task */
-    double local_ns;   /* from the end of a task until an executor begins one that waited for it */
-    double gap_ns;     /* between two tasks of an executor that has the next one already */
+    /* from the arrival of a message until an idle executor begins one of its tasks; by tasks. The
+     * worker's thread is busy for the part that grows with the tasks. */
+    struct mr_whatif_line handoff;
+    double local_ns; /* from the end of a task until an executor begins one that waited for it */
+    double gap_ns;   /* between two tasks of an executor that has the next one already */
     /* an input from another node, by bytes */
     struct mr_whatif_line transfer;
     double scale; /* factor by which mr_whatif_calibrate has changed the costs */

@@ -12,8 +12,9 @@
 #define TASKS_MAX (4u << 20)
 #define IDLE_MAX (100000 * MR_SECOND) /* a replay that is idle for so long has no end */
 #define CALIBRATIONS_MAX 6
-#define SCALE_MIN 0.2
-#define SCALE_MAX 5.0
+#define SCALE_MIN 0.33
+#define SCALE_MAX 3.0
+#define FAR_OFF 0.05       /* share of the recorded time; from there on costs are not the reason */
 #define CLOSE_ENOUGH 0.005 /* share of the recorded time */
 
 static const struct {
@@ -64,7 +65,10 @@ static void costs_change(struct mr_whatif_costs *k, uint32_t free)
     }
     if (free & MR_WHATIF_FREE_REPORT) k->report = none;
     if (free & MR_WHATIF_FREE_SEND) k->send = none;
-    if (free & MR_WHATIF_FREE_HANDOFF) k->handoff_ns = k->local_ns = k->gap_ns = 0;
+    if (free & MR_WHATIF_FREE_HANDOFF) {
+        k->handoff = none;
+        k->local_ns = k->gap_ns = 0;
+    }
     if (free & MR_WHATIF_FREE_TRANSFER) k->transfer = none;
     if (free & MR_WHATIF_FREE_JOURNAL) k->end_ns = 0;
 }
@@ -277,9 +281,9 @@ int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_cos
 static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, double by)
 {
     struct mr_whatif_costs k = *measured;
-    double *const parts[] = {&k.decide_ns, &k.gap_ns, &k.local_ns, &k.handoff_ns, &k.send.first_ns,
-        &k.send.each_ns, &k.report.first_ns, &k.report.each_ns, &k.transfer.first_ns,
-        &k.transfer.each_ns};
+    double *const parts[] = {&k.decide_ns, &k.gap_ns, &k.local_ns, &k.handoff.first_ns,
+        &k.handoff.each_ns, &k.send.first_ns, &k.send.each_ns, &k.report.first_ns,
+        &k.report.each_ns, &k.transfer.first_ns, &k.transfer.each_ns};
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
         *parts[i] *= by;
     k.scale = by;
@@ -306,5 +310,7 @@ int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs 
         if (fabs(next - by) < CLOSE_ENOUGH * by) break;
         by = next;
     }
-    return err;
+    if (err || fabs((double)same->wall_ns - recorded) <= FAR_OFF * recorded) return err;
+    *costs = scaled(&measured, 1);
+    return mr_whatif_replay(job, costs, &none, same, e);
 }

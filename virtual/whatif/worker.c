@@ -171,12 +171,15 @@ void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker
 void mr_whatif__worker_event(struct mr_whatif_cluster *c, const struct mr_virtual_event *ev)
 {
     struct mr_whatif_worker *w = &c->workers[ev->a];
-    w->begin_ns = c->costs.handoff_ns;
+    w->begin_ns = c->costs.handoff.first_ns;
     if (ev->kind == MR_WHATIF_DOWN) {
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
         const struct mr_ws_tasks *k = &ev->msg->down.tasks;
         for (uint32_t i = 0; i < k->count; i++)
             c->received[c->task_of[k->index[i]]] = c->now;
+        w->busy_until =
+            MR_MAX(w->busy_until, c->now) + (mr_duration)(c->costs.handoff.each_ns * k->count);
+        w->begin_ns += (double)(w->busy_until - c->now);
         mr_whatif__worker_step(c, w, &m);
         w->flying_down--;
         if (w->is_waiting) mr_whatif__scheduler_flush(c, ev->a, c->now);

@@ -26,7 +26,7 @@ static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .decide_ns = 2000,
     .send = {100000, 500},
     .report = {80000, 300},
-    .handoff_ns = 10000,
+    .handoff = {10000, 100},
     .local_ns = 5000,
     .gap_ns = 300,
     .transfer = {200000, 1},
@@ -268,7 +268,7 @@ static void costs_are_those_of_the_trace(void **state)
     assert_int_equal(k.begin_ns, 3 * MR_MS);
     assert_int_equal(k.end_ns, 2 * MR_MS);
     assert_int_equal((int)k.gap_ns, 400);
-    assert_int_equal((int)k.handoff_ns, 9000);
+    assert_int_equal((int)k.handoff.first_ns, 9000);
     assert_int_equal((int)(k.send.first_ns + 10 * k.send.each_ns), 70000);
     assert_int_equal((int)(k.report.first_ns + 10 * k.report.each_ns), 50000);
     assert_int_equal(k.send_samples, 20);
