@@ -1,4 +1,5 @@
-/* Each cost is a quantile of its samples, so a few samples that the kernel delayed do not count. */
+/* Each cost is a quantile or a trimmed mean of its samples, so the few samples that the kernel
+ * delayed do not count. */
 #include "virtual/whatif/costs.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,8 @@
 #define GAP_NS 200.0
 #define TRANSFER_NS 300000.0
 #define TRANSFER_BYTE_NS 1.0
-#define ROWS_MANY 16 /* from so many tasks on, a message shows the cost of a task */
+#define SAMPLES_MIN 8 /* of the time of the scheduler; fewer samples are those of an upset */
+#define ROWS_MANY 16  /* from so many tasks on, a message shows the cost of a task */
 
 struct sample {
     double ns, count;
@@ -65,15 +67,21 @@ static double trimmed_mean(struct samples *s)
     return sum / kept;
 }
 
-/* Makes a line of samples with about equal counts. If these are large, at most `first` of the time
- * is what a message costs, and the rest is what its tasks cost. */
+/* Makes a line of few samples, or of samples with about equal counts. If counts are large, at most
+ * `first` of the time is what a message costs, and the rest is what its tasks cost. */
 static struct mr_whatif_line line_through(struct samples *s, double share, double first)
 {
-    double all = quantile(s->p, s->count, share), count = 0;
+    uint32_t many = 0;
+    double all = quantile(s->p, s->count, share);
+    struct sample *each = mr_alloc_array(s->count, sizeof *each);
     for (uint32_t i = 0; i < s->count; i++)
-        count += s->p[i].count / s->count;
-    if (count < ROWS_MANY || all <= first) return (struct mr_whatif_line){.first_ns = all};
-    return (struct mr_whatif_line){.first_ns = first, .each_ns = (all - first) / count};
+        if (s->p[i].count >= ROWS_MANY)
+            each[many++].ns = MR_MAX(s->p[i].ns - first, 0.0) / s->p[i].count;
+    struct mr_whatif_line line = {.first_ns = all};
+    if (2 * many > s->count)
+        line = (struct mr_whatif_line){MR_MIN(first, all), quantile(each, many, share)};
+    mr_release(each);
+    return line;
 }
 
 /* Fits a line through the quantiles of the samples with small counts and of those with large
@@ -262,7 +270,7 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
     if (m.send.count) out->send = line_of(&m.send, 0.5, SEND_NS);
     if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
-    if (m.decide.count) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
+    if (m.decide.count >= SAMPLES_MIN) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
     if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);
     out->local_samples = m.local.count;
     out->gap_samples = m.gap.count;

@@ -73,7 +73,7 @@ struct mr_whatif_worker {
     uint64_t told, taken, wake_at;
     uint32_t spare;     /* strands with items that have not begun */
     mr_time wake;       /* time of the planned event WAKE; an event of another time is void */
-    mr_time busy_until; /* the worker\'s thread takes the tasks of a message until then */
+    mr_time busy_until; /* the worker's thread takes the tasks of a message until then */
     double begin_ns;    /* what an idle executor waits for after this turn of the core */
     uint32_t flying_up, flying_down;
     bool is_waiting; /* a batch waits until a message has arrived */

@@ -290,27 +290,39 @@ static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, dou
     return k;
 }
 
+/* Returns the factor to try after `by`, whose replay took `is`. low, high: the largest factor whose
+ * replay was too short, and the smallest one whose replay was too long. */
+static double next_scale(double by, double is, double base, double recorded, const double *low_high)
+{
+    double next = is > base ? by * (recorded - base) / (is - base) : SCALE_MIN;
+    if (next <= low_high[0] || next >= low_high[1]) next = sqrt(low_high[0] * low_high[1]);
+    return MR_MIN(MR_MAX(next, SCALE_MIN), SCALE_MAX);
+}
+
 int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs *costs,
     struct mr_whatif_result *same, struct mr_error *e)
 {
     static const struct mr_whatif_change none;
     struct mr_whatif_costs measured;
-    struct mr_whatif_result bare;
-    double recorded = (double)(job->over - MR_MIN(job->submitted, job->over)), by = 1;
+    struct mr_whatif_result r;
+    double recorded = (double)(job->over - MR_MIN(job->submitted, job->over)), by = 1, best = 1;
+    double low_high[] = {SCALE_MIN, SCALE_MAX}, off = INFINITY;
     mr_whatif_costs_measure(job, &measured);
     *costs = scaled(&measured, 0);
-    int err = mr_whatif_replay(job, costs, &none, &bare, e);
-    for (uint32_t i = 0; !err && i < CALIBRATIONS_MAX; i++) {
+    int err = mr_whatif_replay(job, costs, &none, &r, e);
+    double base = (double)r.wall_ns;
+    for (uint32_t i = 0; !err && i < CALIBRATIONS_MAX && off > CLOSE_ENOUGH * recorded; i++) {
         *costs = scaled(&measured, by);
-        err = mr_whatif_replay(job, costs, &none, same, e);
-        double is = (double)same->wall_ns, base = (double)bare.wall_ns;
-        if (err || fabs(is - recorded) <= CLOSE_ENOUGH * recorded || is <= base) break;
-        double next = by * (recorded - base) / (is - base);
-        next = MR_MIN(MR_MAX(next, SCALE_MIN), SCALE_MAX);
-        if (fabs(next - by) < CLOSE_ENOUGH * by) break;
-        by = next;
+        err = mr_whatif_replay(job, costs, &none, &r, e);
+        double is = (double)r.wall_ns;
+        if (!err && fabs(is - recorded) < off) {
+            off = fabs(is - recorded);
+            best = by;
+        }
+        low_high[is > recorded] = by;
+        by = next_scale(by, is, base, recorded, low_high);
     }
-    if (err || fabs((double)same->wall_ns - recorded) <= FAR_OFF * recorded) return err;
-    *costs = scaled(&measured, 1);
-    return mr_whatif_replay(job, costs, &none, same, e);
+    if (off > FAR_OFF * recorded) best = 1;
+    *costs = scaled(&measured, best);
+    return err ? err : mr_whatif_replay(job, costs, &none, same, e);
 }
