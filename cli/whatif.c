@@ -174,8 +174,7 @@ static void add_costs(yyjson_mut_doc *d, yyjson_mut_val *root, const struct mr_w
     add_u64(d, o, "begin_ns", k->begin_ns);
     add_u64(d, o, "end_ns", k->end_ns);
     add_cost(d, o, "decide", k->decide_ns, k->decide_samples);
-    add_cost(d, o, "send", k->send.first_ns, k->send_samples);
-    add_cost(d, o, "send_each", k->send.each_ns, k->send_samples);
+    add_cost(d, o, "send", k->send_ns, k->send_samples);
     add_cost(d, o, "report", k->report.first_ns, k->report_samples);
     add_cost(d, o, "report_each", k->report.each_ns, k->report_samples);
     add_cost(d, o, "handoff", k->handoff.first_ns, k->handoff_samples);

@@ -243,7 +243,7 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     struct measuring m = {.job = j};
     mr_time first = MR_NEVER, last = 0;
     *out = (struct mr_whatif_costs){.decide_ns = DECIDE_NS,
-        .send = {.first_ns = SEND_NS},
+        .send_ns = SEND_NS,
         .report = {.first_ns = REPORT_NS},
         .handoff = {.first_ns = HANDOFF_NS},
         .local_ns = HANDOFF_NS,
@@ -268,7 +268,7 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     if (m.local.count) out->gap_ns = out->local_ns; /* of the tasks of a fused chain */
     if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
     if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
-    if (m.send.count) out->send = line_of(&m.send, 0.5, SEND_NS);
+    if (m.send.count) out->send_ns = line_through(&m.send, 0.2, SEND_NS).first_ns;
     if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
     if (m.decide.count >= SAMPLES_MIN) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
     if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);

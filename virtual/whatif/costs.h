@@ -13,8 +13,9 @@ struct mr_whatif_costs {
     mr_duration end_ns;   /* from the last completion until a client can know the job's end */
     /* the scheduler's thread is busy for this time for each completion and for each sent task */
     double decide_ns;
-    /* a message with tasks, from the scheduler's decision until the worker has it; by tasks */
-    struct mr_whatif_line send;
+    /* a message with tasks, from the scheduler's decision until the worker's thread has it, if the
+     * thread is not busy */
+    double send_ns;
     /* completions, from the end of the last task until the scheduler has them; by tasks */
     struct mr_whatif_line report;
     /* from the arrival of a message until an idle executor begins one of its tasks; by tasks. The

@@ -75,8 +75,7 @@ struct mr_whatif_worker {
     mr_time wake;       /* time of the planned event WAKE; an event of another time is void */
     mr_time busy_until; /* the worker's thread takes the tasks of a message until then */
     double begin_ns;    /* what an idle executor waits for after this turn of the core */
-    uint32_t flying_up, flying_down;
-    bool is_waiting; /* a batch waits until a message has arrived */
+    uint32_t flying_up;
     mr_time last_up, last_down;
     mr_time link_free;    /* when the network link has fetched all that was asked for */
     uint32_t place;       /* in the scheduler's table of workers */
@@ -142,15 +141,13 @@ void mr_whatif__worker_step(
 /* Takes the reports of executors and runs the core's turns. */
 void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker *w);
 /* Handles the events DOWN, WAKE and FETCHED. */
-void mr_whatif__worker_event(struct mr_whatif_cluster *c, const struct mr_virtual_event *ev);
+void mr_whatif__worker_event(struct mr_whatif_cluster *c, struct mr_virtual_event *ev);
 
 /* scheduler.c */
 void mr_whatif__scheduler_begin(struct mr_whatif_cluster *c);
 void mr_whatif__scheduler_fini(struct mr_whatif_cluster *c);
 /* Handles the events SUBMIT, TURN, UP and ACK. */
 void mr_whatif__scheduler_event(struct mr_whatif_cluster *c, const struct mr_virtual_event *ev);
-/* Sends what waits for a worker, if its stream has room. */
-void mr_whatif__scheduler_flush(struct mr_whatif_cluster *c, uint32_t worker, mr_time at);
 
 /* whatif.c: takes the spans of completions. */
 void mr_whatif__spans_take(struct mr_whatif_cluster *c, const struct mr_buf *spans);

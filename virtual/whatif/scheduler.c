@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 
-#define FLYING_MAX 3 /* messages to a worker on their way */
 #define TURNS_AT_ONCE_MAX 10000u
 #define ACK_NS (100 * MR_US) /* time until the journal has a record */
 #define WALL ((uint64_t)1700000000 * MR_SECOND)
@@ -24,25 +23,21 @@ static void step(struct mr_whatif_cluster *c, struct mr_sched_event *ev)
     mr_sched_step(c->sched, c->now, ev, &c->fx);
 }
 
-void mr_whatif__scheduler_flush(struct mr_whatif_cluster *c, uint32_t number, mr_time at)
+/* Sends what waits for a worker. */
+static void flush(struct mr_whatif_cluster *c, uint32_t number, mr_time at)
 {
     struct mr_whatif_worker *w = &c->workers[number];
     struct mr_sched_batch *b = w->incarnation ? c->fx.worker[w->place] : NULL;
     if (!b) return;
-    w->is_waiting = w->flying_down >= FLYING_MAX;
-    if (w->is_waiting) return;
     struct mr_virtual_message *m = mr_virtual_message_new();
     const struct mr_ws_memory memory = mr_virtual_memory(m);
-    const struct mr_whatif_line *cost = &c->costs.send;
     struct mr_ws_down down;
     size_t bytes = 0;
     mr_sched_batch_message(c->sched, b, &w->numbers, &memory, &down);
     int err = mr_virtual_down(m, &down, &bytes, c->error);
     if (err && !c->err) c->err = err;
     mr_sched_batch_put(&c->fx, &c->fx.worker[w->place]);
-    double wait = cost->first_ns + cost->each_ns * m->down.tasks.count;
-    w->last_down = MR_MAX(w->last_down, at + (mr_duration)wait);
-    w->flying_down++;
+    w->last_down = MR_MAX(w->last_down, at + (mr_duration)c->costs.send_ns);
     c->out->messages++;
     mr_virtual_push(&c->queue, w->last_down,
         (struct mr_virtual_event){.kind = MR_WHATIF_DOWN, .a = number, .msg = m});
@@ -108,7 +103,7 @@ static void perform(struct mr_whatif_cluster *c, mr_time at)
     }
     const uint32_t *workers = (const void *)c->fx.dirty_workers.p;
     for (size_t i = 0; i < c->fx.dirty_workers.n / sizeof *workers; i++)
-        mr_whatif__scheduler_flush(c, c->worker_at[workers[i]], at);
+        flush(c, c->worker_at[workers[i]], at);
     const uint32_t *stores = (const void *)c->fx.dirty_stores.p;
     for (size_t i = 0; i < c->fx.dirty_stores.n / sizeof *stores; i++)
         mr_sched_store_batch_clear(&c->fx.store[stores[i]]);

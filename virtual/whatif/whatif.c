@@ -64,7 +64,7 @@ static void costs_change(struct mr_whatif_costs *k, uint32_t free)
         k->begin_ns = 0;
     }
     if (free & MR_WHATIF_FREE_REPORT) k->report = none;
-    if (free & MR_WHATIF_FREE_SEND) k->send = none;
+    if (free & MR_WHATIF_FREE_SEND) k->send_ns = 0;
     if (free & MR_WHATIF_FREE_HANDOFF) {
         k->handoff = none;
         k->local_ns = k->gap_ns = 0;
@@ -282,8 +282,8 @@ static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, dou
 {
     struct mr_whatif_costs k = *measured;
     double *const parts[] = {&k.decide_ns, &k.gap_ns, &k.local_ns, &k.handoff.first_ns,
-        &k.handoff.each_ns, &k.send.first_ns, &k.send.each_ns, &k.report.first_ns,
-        &k.report.each_ns, &k.transfer.first_ns, &k.transfer.each_ns};
+        &k.handoff.each_ns, &k.send_ns, &k.report.first_ns, &k.report.each_ns, &k.transfer.first_ns,
+        &k.transfer.each_ns};
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
         *parts[i] *= by;
     k.scale = by;

@@ -168,9 +168,14 @@ void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker
             &c->queue, at, (struct mr_virtual_event){.kind = MR_WHATIF_WAKE, .a = number_of(c, w)});
 }
 
-void mr_whatif__worker_event(struct mr_whatif_cluster *c, const struct mr_virtual_event *ev)
+void mr_whatif__worker_event(struct mr_whatif_cluster *c, struct mr_virtual_event *ev)
 {
     struct mr_whatif_worker *w = &c->workers[ev->a];
+    if (ev->kind == MR_WHATIF_DOWN && c->now < w->busy_until) {
+        mr_virtual_push(&c->queue, w->busy_until, *ev); /* the thread takes the message then */
+        ev->msg = NULL;
+        return;
+    }
     w->begin_ns = c->costs.handoff.first_ns;
     if (ev->kind == MR_WHATIF_DOWN) {
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
@@ -181,8 +186,6 @@ void mr_whatif__worker_event(struct mr_whatif_cluster *c, const struct mr_virtua
             MR_MAX(w->busy_until, c->now) + (mr_duration)(c->costs.handoff.each_ns * k->count);
         w->begin_ns += (double)(w->busy_until - c->now);
         mr_whatif__worker_step(c, w, &m);
-        w->flying_down--;
-        if (w->is_waiting) mr_whatif__scheduler_flush(c, ev->a, c->now);
     } else if (ev->kind == MR_WHATIF_FETCHED) {
         struct mr_worker_event m = {
             .kind = MR_WORKER_FETCHED, .fetched = {.value = ev->b, .serial = (uint32_t)ev->c}};

@@ -24,7 +24,7 @@ static const struct mr_whatif_costs no_costs = {.scale = 1};
 static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .end_ns = MR_MS,
     .decide_ns = 2000,
-    .send = {100000, 500},
+    .send_ns = 100000,
     .report = {80000, 300},
     .handoff = {10000, 100},
     .local_ns = 5000,
@@ -269,7 +269,7 @@ static void costs_are_those_of_the_trace(void **state)
     assert_int_equal(k.end_ns, 2 * MR_MS);
     assert_int_equal((int)k.gap_ns, 400);
     assert_int_equal((int)k.handoff.first_ns, 9000);
-    assert_int_equal((int)(k.send.first_ns + 10 * k.send.each_ns), 70000);
+    assert_int_equal((int)k.send_ns, 70000);
     assert_int_equal((int)(k.report.first_ns + 10 * k.report.each_ns), 50000);
     assert_int_equal(k.send_samples, 20);
     assert_int_equal(k.transfer_samples, 0);
