@@ -109,8 +109,7 @@ void mr_whatif__execute_take(
 static void object_make(struct mr_whatif_cluster *c, struct mr_strand_item *item)
 {
     uint32_t task = c->task_of[item->index];
-    c->made[c->objects_count++] = task;
-    item->result.object = (mr_object_id){MAKER, c->objects_count};
+    item->result.object = (mr_object_id){MAKER, ++c->objects_count};
     item->result.object_bytes = MR_MAX(c->job->tasks[task].bytes, 1u);
 }
 

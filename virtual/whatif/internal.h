@@ -1,6 +1,6 @@
 /* The cluster in virtual time that whatif.h replays a job on. Private to virtual/whatif. The
- * scheduler's thread is busy while it decides; messages, handoffs and transfers take time; the
- * threads of workers are busy only while they run tasks. */
+ * scheduler's thread is busy while it decides, and a worker's thread while it takes the tasks of a
+ * message. Messages, handoffs and transfers take time. */
 #pragma once
 
 #include "base/arena.h"
@@ -105,10 +105,9 @@ struct mr_whatif_cluster {
 
     struct mr_whatif_worker *workers;
     uint32_t workers_count;
-    uint32_t *worker_at; /* by place in the scheduler's table */
-    uint32_t *made;      /* by number of an object: the recorded task that made it */
-    uint32_t objects_count;
-    mr_time *received; /* by recorded task */
+    uint32_t *worker_at;    /* by place in the scheduler's table */
+    uint64_t objects_count; /* objects that tasks have made */
+    mr_time *received;      /* by recorded task */
 
     struct mr_buf account_tasks; /* struct mr_account_task each */
     mr_time accounted;           /* time of the last completion */

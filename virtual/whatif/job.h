@@ -41,12 +41,6 @@ static inline bool mr_whatif_ran(const struct mr_whatif_job *j, uint32_t index)
     return index < j->tasks_count && j->tasks[index].op != MR_WHATIF_NONE;
 }
 
-/* Returns how many slots worker `w` has if all workers together have `slots`. */
-static inline uint32_t mr_whatif_slots_of(const struct mr_whatif_job *j, uint32_t slots, uint32_t w)
-{
-    return slots / j->workers_count + (w < slots % j->workers_count);
-}
-
 /* Returns the slots of the cluster, at least those that ran a task. */
 uint32_t mr_whatif_slots(const struct mr_whatif_job *j);
 /* Puts workers on nodes. A worker and the maker of a large value are on one node if the worker used

@@ -216,7 +216,6 @@ static void begin(struct mr_whatif_cluster *c)
     c->workers = mr_alloc_array(c->workers_count, sizeof *c->workers);
     c->worker_at = mr_alloc_array(c->workers_count + 4, sizeof *c->worker_at);
     c->received = mr_alloc_array(j->tasks_count, sizeof *c->received);
-    c->made = mr_alloc_array(j->tasks_count, sizeof *c->made);
     mr_buf_init(&c->account_tasks, (size_t)1 << 34);
     ops_make(c);
     mr_whatif__scheduler_begin(c);
@@ -241,7 +240,6 @@ static void finish(struct mr_whatif_cluster *c)
     mr_release(c->workers);
     mr_release(c->worker_at);
     mr_release(c->received);
-    mr_release(c->made);
     mr_release(c->ops);
     mr_release(c->task_of);
     mr_release(c->tasks);
