@@ -1,5 +1,6 @@
 /* A worker's process in virtual time: the thread that steps the core, which sleeps while reports
- * come that change nothing, as services/worker/shell/delegate.c does. */
+ * come that change nothing, as services/worker/shell/delegate.c does. This file and executor.c call
+ * each other: the core gives strands to executors, and reports of executors step the core. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
