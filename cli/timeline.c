@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "account/training_shares.h"
 #include "cli/internal.h"
-#include "cli/offline.h"
+#include "cli/trace/offline.h"
 #include "cli/term/table.h"
 #include "session/up.h"
 

@@ -47,11 +47,12 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     if (spec % 4 == 3 && s->sched && x->asked_life != s->life) parent = some_parent(s);
     if (spec % 4 == 3 && !parent.job.v && x->waits < WAITS_MAX) {
         x->waits++;
-        sim_push(s, 1 + sim_below(s, 10 * MR_MS), (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
+        sim_push(s, 1 + sim_below(s, 10 * MR_MS),
+            (struct mr_virtual_event){.kind = EV_SUBMIT, .a = spec});
         return;
     }
     /* The client submits again after a while, in case it gets no answer. */
-    sim_push(s, 300 * MR_MS, (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
+    sim_push(s, 300 * MR_MS, (struct mr_virtual_event){.kind = EV_SUBMIT, .a = spec});
     if (!s->sched || x->asked_life == s->life) return;
     x->asked_life = s->life;
     struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT};
@@ -133,10 +134,10 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
     x->id = n->job.v;
     if (!sim_job_of(s, x->id)) sim_fail(s, "I7: a job is accepted and cannot be found");
     if (x->cancel_after)
-        sim_push(s, x->cancel_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec});
+        sim_push(s, x->cancel_after, (struct mr_virtual_event){.kind = EV_CLIENT, .a = spec});
     if (x->forget_after)
-        sim_push(
-            s, x->forget_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec, .b = WISH_FORGET});
+        sim_push(s, x->forget_after,
+            (struct mr_virtual_event){.kind = EV_CLIENT, .a = spec, .b = WISH_FORGET});
 }
 
 /* Checks a value that a reader got for a target. */
@@ -285,7 +286,7 @@ static void ended(struct sim *s, struct sim_job *j, const struct mr_sched_job_in
         bool again = s->specs[j->spec].wants_retry && !j->was_retried && !s->is_forgetting;
         if (again)
             sim_push(s, sim_below(s, MR_SECOND),
-                (struct sim_ev){.kind = EV_CLIENT, .a = j->spec, .b = 1, .c = s->life});
+                (struct mr_virtual_event){.kind = EV_CLIENT, .a = j->spec, .b = 1, .c = s->life});
     } else {
         s->count.jobs_cancelled++;
         if (!j->was_cancelled && !is_orphan(s, info))
@@ -457,7 +458,8 @@ void sim_client_values(struct sim *s, bool want, bool anew)
 void sim_client_forget(struct sim *s)
 {
     s->is_forgetting = true;
-    if (!sim_client_is_content(s)) sim_push(s, 100 * MR_MS, (struct sim_ev){.kind = EV_FORGET});
+    if (!sim_client_is_content(s))
+        sim_push(s, 100 * MR_MS, (struct mr_virtual_event){.kind = EV_FORGET});
     for (uint32_t i = 0; i < s->jobs_count; i++)
         request(s, MR_SCHED_FORGET, s->jobs[i].id);
 }

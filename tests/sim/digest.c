@@ -195,7 +195,7 @@ void sim_digest_record(struct sim *s, const struct mr_sched_record_head *head, c
     bytes(s, p, head->bytes);
 }
 
-void sim_digest_event(struct sim *s, const struct sim_ev *ev)
+void sim_digest_event(struct sim *s, const struct mr_virtual_event *ev)
 {
     number(s, ev->at);
     number(s, (uint64_t)ev->kind);

@@ -291,7 +291,7 @@ static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
     r->started = s->now;
     r->serial = ++s->serial;
     sim_push(s, duration(s, item),
-        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
+        (struct mr_virtual_event){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
     return true;
 }
 
@@ -319,7 +319,7 @@ static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
 static void wake_slot(struct sim *s, const struct sim_proc *p, uint32_t slot)
 {
     sim_push(s, 1 + sim_below(s, 5 * MR_US),
-        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .b = slot});
+        (struct mr_virtual_event){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .b = slot});
 }
 
 void sim_exec_give(struct sim *s, struct sim_proc *p, struct mr_strand *strand)
@@ -389,7 +389,7 @@ void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     r->stopped = true;
     r->serial = ++s->serial;
     sim_push(s, sim_below(s, 5 * MR_MS),
-        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
+        (struct mr_virtual_event){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
 }
 
 static bool is_running(const struct sim *s, const struct sim_job *j, uint32_t index)
@@ -446,7 +446,7 @@ void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t 
     }
     if (!r->stopped && waits_for_others(s, item)) {
         sim_push(s, ROLE_TURN,
-            (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = serial});
+            (struct mr_virtual_event){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = serial});
         return;
     }
     if (sim_tears(s, p, r)) return;

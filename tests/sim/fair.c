@@ -26,7 +26,7 @@ static uint32_t submit(struct sim *s, uint32_t tasks)
     (void)snprintf(request, sizeof request, "r%" PRIu32, s->specs_count);
     x->graph->job.request_id = mr_text_arena_copy(&x->graph->text, mr_str(request));
     x->waits = UINT32_MAX;
-    sim_push(s, 0, (struct sim_ev){.kind = EV_SUBMIT, .a = s->specs_count});
+    sim_push(s, 0, (struct mr_virtual_event){.kind = EV_SUBMIT, .a = s->specs_count});
     return s->specs_count++;
 }
 

@@ -55,7 +55,7 @@ static void crash(struct sim *s)
     sim_sched_crash(s);
     s->journal.is_away = false;
     sim_push(s, MR_MS + sim_below(s, sim_chance(s, 4) ? 3 * MR_SECOND : 200 * MR_MS),
-        (struct sim_ev){.kind = EV_SCHED_START});
+        (struct mr_virtual_event){.kind = EV_SCHED_START});
 }
 
 /* Compacts the journal; sometimes the scheduler dies in the middle of the snapshot. */
@@ -82,7 +82,7 @@ static void retire(struct sim *s)
 void sim_fault(struct sim *s)
 {
     if (s->calm) return;
-    sim_push(s, sim_below(s, 400 * MR_MS), (struct sim_ev){.kind = EV_FAULT});
+    sim_push(s, sim_below(s, 400 * MR_MS), (struct mr_virtual_event){.kind = EV_FAULT});
     enum fault f = (enum fault)sim_below(s, FAULTS);
     if (s->has_stores && f == RETIRE) f = STORE;
     if (!(s->faults_mask & 1u << f)) return;

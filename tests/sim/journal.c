@@ -33,8 +33,9 @@ static void ack_later(struct sim *s)
     uint64_t behind = sim_chance(s, 4) ? sim_below(s, j->count - j->acked + 1) : 0;
     /* Of a write of many records, a part is acknowledged first. */
     if (behind)
-        sim_push(s, wait / 2, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j) - behind});
-    sim_push(s, wait, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j)});
+        sim_push(s, wait / 2,
+            (struct mr_virtual_event){.kind = EV_ACK, .a = s->life, .c = last(j) - behind});
+    sim_push(s, wait, (struct mr_virtual_event){.kind = EV_ACK, .a = s->life, .c = last(j)});
 }
 
 /* Appends the records of `b`. of_core: the core numbered them, without gaps. */
@@ -220,7 +221,8 @@ static void look_for_jobs(struct sim *s)
         if (!x->is_accepted || x->id != j->id) continue;
         sim_say(s, "job %" PRIu32 " is lost, and is submitted again", j->spec);
         x->is_accepted = false;
-        sim_push(s, sim_below(s, MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = j->spec});
+        sim_push(
+            s, sim_below(s, MR_SECOND), (struct mr_virtual_event){.kind = EV_SUBMIT, .a = j->spec});
     }
 }
 

@@ -33,7 +33,7 @@ static void on_abort(int sig)
     _exit(sim_current && sim_current->plant ? 0 : 1);
 }
 
-static struct sim_proc *proc_awake(struct sim *s, const struct sim_ev *ev, uint32_t proc)
+static struct sim_proc *proc_awake(struct sim *s, const struct mr_virtual_event *ev, uint32_t proc)
 {
     struct sim_proc *p = &s->procs[proc];
     if (!p->is_alive) return NULL;
@@ -42,11 +42,11 @@ static struct sim_proc *proc_awake(struct sim *s, const struct sim_ev *ev, uint3
         return p;
     }
     sim_push(s, p->asleep_until - s->now, *ev);
-    if (ev->kind == EV_WAKE && p->wake_order == ev->order) p->wake_order = s->order;
+    if (ev->kind == EV_WAKE && p->wake_order == ev->order) p->wake_order = s->queue.order;
     return NULL;
 }
 
-static void down(struct sim *s, struct sim_ev *ev)
+static void down(struct sim *s, struct mr_virtual_event *ev)
 {
     struct sim_session *x = &s->sessions[ev->a];
     struct sim_proc *p = x->is_down ? proc_awake(s, ev, x->proc) : NULL;
@@ -77,7 +77,7 @@ static void down(struct sim *s, struct sim_ev *ev)
     sim_proc_turn(s, p);
 }
 
-static void connect(struct sim *s, const struct sim_ev *ev)
+static void connect(struct sim *s, const struct mr_virtual_event *ev)
 {
     struct sim_proc *p = proc_awake(s, ev, ev->a);
     if (!p) return;
@@ -89,11 +89,11 @@ static void connect(struct sim *s, const struct sim_ev *ev)
     p->session = id;
     struct mr_worker_event m = {.kind = MR_WORKER_CONNECTED};
     sim_proc_step(s, p, &m);
-    if (!x->is_up) sim_push(s, MR_MS, (struct sim_ev){.kind = EV_DOWN_END, .a = id});
+    if (!x->is_up) sim_push(s, MR_MS, (struct mr_virtual_event){.kind = EV_DOWN_END, .a = id});
     sim_proc_turn(s, p);
 }
 
-static void fetched(struct sim *s, struct sim_proc *p, const struct sim_ev *ev)
+static void fetched(struct sim *s, struct sim_proc *p, const struct mr_virtual_event *ev)
 {
     uint32_t serial = (uint32_t)(ev->c >> 32);
     uint64_t number = ev->c & UINT32_MAX;
@@ -115,7 +115,7 @@ static void fetched(struct sim *s, struct sim_proc *p, const struct sim_ev *ev)
     sim_proc_step(s, p, &m);
 }
 
-static void proc_event(struct sim *s, const struct sim_ev *ev)
+static void proc_event(struct sim *s, const struct mr_virtual_event *ev)
 {
     struct sim_proc *p = proc_awake(s, ev, ev->a);
     if (!p) return;
@@ -132,9 +132,9 @@ static void proc_event(struct sim *s, const struct sim_ev *ev)
     if (p->is_alive) sim_proc_turn(s, p);
 }
 
-static void handle(struct sim *s, struct sim_ev *ev)
+static void handle(struct sim *s, struct mr_virtual_event *ev)
 {
-    switch (ev->kind) {
+    switch ((enum sim_event)ev->kind) {
     case EV_SCHED_TURN:
         if (s->sched && ev->a == s->life && ev->order == s->turn_order) sim_sched_turn(s);
         break;
@@ -159,7 +159,7 @@ static void handle(struct sim *s, struct sim_ev *ev)
         break;
     case EV_STORES:
         sim_stores_beat(s);
-        sim_push(s, s->config.heartbeat, (struct sim_ev){.kind = EV_STORES});
+        sim_push(s, s->config.heartbeat, (struct mr_virtual_event){.kind = EV_STORES});
         break;
     case EV_PROC_START: sim_proc_start(s, ev->a); break;
     case EV_STORE_START: sim_store_start(s, ev->a); break;
@@ -174,13 +174,13 @@ static void handle(struct sim *s, struct sim_ev *ev)
 
 bool sim_run(struct sim *s, mr_time until, bool stop_when_content)
 {
-    struct sim_ev ev;
-    for (uint64_t n = 0; s->heap_count && s->heap[0].at <= until; n++) {
-        (void)sim_pop(s, &ev);
+    struct mr_virtual_event ev;
+    for (uint64_t n = 0; s->queue.count && s->queue.heap[0].at <= until; n++) {
+        (void)mr_virtual_pop(&s->queue, &ev);
         s->now = ev.at;
         sim_digest_event(s, &ev);
         handle(s, &ev);
-        sim_msg_free(&ev.msg);
+        mr_virtual_message_free(&ev.msg);
         if (s->steps > STEPS_MAX) sim_fail(s, "steps without end");
         if (stop_when_content && n % 64 == 0 && sim_client_is_content(s)) return true;
     }
@@ -220,18 +220,20 @@ static void set_up(struct sim *s, const struct options *o)
     if (o->has_stores) s->faults_mask |= sim_deaths_of_stores;
     memset(s->proc_of, 0xff, sizeof s->proc_of);
     for (uint32_t i = 0; i < s->nodes; i++)
-        sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
+        sim_push(s, 0, (struct mr_virtual_event){.kind = EV_STORE_START, .a = i});
     for (uint32_t i = 0; i < s->names; i++)
-        sim_push(s, sim_below(s, 100 * MR_MS), (struct sim_ev){.kind = EV_PROC_START, .a = i});
+        sim_push(
+            s, sim_below(s, 100 * MR_MS), (struct mr_virtual_event){.kind = EV_PROC_START, .a = i});
     sim_shared_make(s);
     sim_templates_install(s);
     for (uint32_t i = 0; i < s->specs_count; i++) {
         sim_spec_make(s, i);
-        sim_push(s, sim_below(s, 3 * MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = i});
+        sim_push(
+            s, sim_below(s, 3 * MR_SECOND), (struct mr_virtual_event){.kind = EV_SUBMIT, .a = i});
     }
     sim_specs_expect(s);
-    sim_push(s, 0, (struct sim_ev){.kind = EV_STORES});
-    sim_push(s, 50 * MR_MS, (struct sim_ev){.kind = EV_FAULT});
+    sim_push(s, 0, (struct mr_virtual_event){.kind = EV_STORES});
+    sim_push(s, 50 * MR_MS, (struct mr_virtual_event){.kind = EV_FAULT});
     sim_sched_start(s);
 }
 
@@ -272,9 +274,7 @@ void sim_tear_down(struct sim *s)
         mr_worker_free(&p->w);
         mr_worker_effects_fini(&p->fx);
     }
-    struct sim_ev ev;
-    while (sim_pop(s, &ev))
-        sim_msg_free(&ev.msg);
+    mr_virtual_queue_fini(&s->queue);
     for (uint32_t i = 0; i < s->sessions_count; i++)
         mr_sched_numbers_fini(&s->sessions[i].numbers);
     sim_journal_fini(&s->journal);
@@ -287,7 +287,6 @@ void sim_tear_down(struct sim *s)
     for (uint32_t i = 0; i < s->jobs_count; i++)
         mr_release(s->jobs[i].task);
     mr_release(s->objects);
-    mr_release(s->heap);
 }
 
 /* Runs AGAIN_MAX jobs that are instances of one job template, one after another, while nothing else

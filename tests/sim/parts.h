@@ -1,7 +1,7 @@
 /* Parts of the simulated world: events, messages on their way, streams, the journal, running
  * strands. A strand is a list of tasks that one executor runs in order. A template is a job's text
  * that is installed once; the jobs that are made from it are its instances. The comment of an event
- * says what the members `a`, `b` and `c` of struct sim_ev hold. */
+ * says what the members `a`, `b` and `c` of struct mr_virtual_event hold. */
 #pragma once
 
 #include "base/alloc.h"
@@ -12,6 +12,8 @@
 #include "services/scheduler/core/batch_message.h"
 #include "services/scheduler/core/core.h"
 #include "services/worker/core/core.h"
+#include "virtual/message.h"
+#include "virtual/queue.h"
 
 #define NONE UINT32_MAX
 #define PROCS_MAX 512
@@ -99,27 +101,6 @@ enum sim_op {
     OP_STUBBORN,
     OP_RARE,
     OPS
-};
-
-struct sim_chunk {
-    struct sim_chunk *next;
-};
-
-struct sim_msg {
-    struct sim_chunk *chunks;
-    struct mr_ws_down down;
-    struct mr_ws_up up;
-    const mr_object_id *hold, *unhold, *claimed, *verify; /* to a store */
-    uint32_t hold_count, unhold_count, claimed_count, verify_count;
-};
-
-struct sim_ev {
-    mr_time at;
-    uint64_t order;
-    enum sim_event kind;
-    uint32_t a, b;
-    uint64_t c;
-    struct sim_msg *msg;
 };
 
 struct sim_session {

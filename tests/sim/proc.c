@@ -25,7 +25,7 @@ void sim_proc_start(struct sim *s, uint32_t name)
     static struct mr_worker_op ops[OPS];
     if (s->proc_of[name] != NONE || s->procs_count == PROCS_MAX) return;
     if (!s->store[name % s->nodes].id) { /* the process waits for its store */
-        sim_push(s, 100 * MR_MS, (struct sim_ev){.kind = EV_PROC_START, .a = name});
+        sim_push(s, 100 * MR_MS, (struct mr_virtual_event){.kind = EV_PROC_START, .a = name});
         return;
     }
     for (uint32_t i = 0; i < OPS; i++)
@@ -69,14 +69,14 @@ void sim_session_cut(struct sim *s, uint32_t id, bool lose)
     mr_duration up = 100 * MR_US + sim_below(s, sim_chance(s, 4) ? 2 * MR_SECOND : 5 * MR_MS);
     mr_duration down = 100 * MR_US + sim_below(s, sim_chance(s, 4) ? 2 * MR_SECOND : 5 * MR_MS);
     if (s->calm) up = down = MR_MS;
-    for (uint32_t i = 0; lose && i < s->heap_count; i++) { /* messages under way are lost */
-        struct sim_ev *ev = &s->heap[i];
+    for (uint32_t i = 0; lose && i < s->queue.count; i++) { /* messages under way are lost */
+        struct mr_virtual_event *ev = &s->queue.heap[i];
         if ((ev->kind == EV_UP || ev->kind == EV_DOWN) && ev->a == id && ev->msg)
-            sim_msg_free(&ev->msg);
+            mr_virtual_message_free(&ev->msg);
     }
     if (lose) x->last_up = x->last_down = MR_NEVER; /* messages sent from now on are lost, too */
-    sim_push(s, up, (struct sim_ev){.kind = EV_UP_END, .a = id});
-    sim_push(s, down, (struct sim_ev){.kind = EV_DOWN_END, .a = id});
+    sim_push(s, up, (struct mr_virtual_event){.kind = EV_UP_END, .a = id});
+    sim_push(s, down, (struct mr_virtual_event){.kind = EV_DOWN_END, .a = id});
 }
 
 void sim_proc_kill(struct sim *s, uint32_t id)
@@ -102,7 +102,7 @@ void sim_proc_kill(struct sim *s, uint32_t id)
     }
     s->proc_of[p->name] = NONE;
     sim_push(s, 10 * MR_MS + sim_below(s, 500 * MR_MS),
-        (struct sim_ev){.kind = EV_PROC_START, .a = p->name});
+        (struct mr_virtual_event){.kind = EV_PROC_START, .a = p->name});
 }
 
 static void send(struct sim *s, struct sim_proc *p, const struct mr_ws_up *up)
@@ -114,13 +114,13 @@ static void send(struct sim *s, struct sim_proc *p, const struct mr_ws_up *up)
     if (!s->calm && sim_chance(s, 40)) wait = sim_below(s, 300 * MR_MS);
     x->last_up = MR_MAX(x->last_up, s->now + wait);
     x->flying_up++;
-    struct sim_ev ev = {.kind = EV_UP, .a = p->session, .msg = sim_wire_up(s, p, up)};
+    struct mr_virtual_event ev = {.kind = EV_UP, .a = p->session, .msg = sim_wire_up(s, p, up)};
     sim_push(s, x->last_up - s->now, ev);
 }
 
 static void fetch(struct sim *s, struct sim_proc *p, const struct mr_worker_effect *e)
 {
-    struct sim_ev ev = {.kind = EV_FETCHED,
+    struct mr_virtual_event ev = {.kind = EV_FETCHED,
         .a = (uint32_t)(p - s->procs),
         .b = e->object.value,
         .c = (uint64_t)e->object.serial << 32 | e->object.object.number};
@@ -153,11 +153,11 @@ static void open_stream(struct sim *s, struct sim_proc *p, mr_time at)
     if (is_open(s, p)) {
         uint32_t old = p->session;
         s->sessions[old].is_down = false;
-        sim_push(s, MR_MS, (struct sim_ev){.kind = EV_UP_END, .a = old});
+        sim_push(s, MR_MS, (struct mr_virtual_event){.kind = EV_UP_END, .a = old});
     }
     p->session = NONE;
     sim_push(s, at > s->now ? at - s->now : 0,
-        (struct sim_ev){.kind = EV_CONNECT, .a = (uint32_t)(p - s->procs)});
+        (struct mr_virtual_event){.kind = EV_CONNECT, .a = (uint32_t)(p - s->procs)});
 }
 
 static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worker_effect *e)
@@ -243,6 +243,6 @@ void sim_proc_turn(struct sim *s, struct sim_proc *p)
     if (at <= s->now) at = s->now + 20 * MR_US;
     if (at >= p->wake_at) return; /* an earlier EV_WAKE is planned */
     p->wake_at = at;
-    sim_push(s, at - s->now, (struct sim_ev){.kind = EV_WAKE, .a = id});
-    p->wake_order = s->order;
+    sim_push(s, at - s->now, (struct mr_virtual_event){.kind = EV_WAKE, .a = id});
+    p->wake_order = s->queue.order;
 }

@@ -14,8 +14,8 @@ static void turn_in(struct sim *s, mr_duration wait)
 {
     if (s->turn_at <= s->now + wait) return;
     s->turn_at = s->now + wait;
-    sim_push(s, wait, (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
-    s->turn_order = s->order;
+    sim_push(s, wait, (struct mr_virtual_event){.kind = EV_SCHED_TURN, .a = s->life});
+    s->turn_order = s->queue.order;
 }
 
 void sim_sched_step(struct sim *s, struct mr_sched_event *ev)
@@ -73,7 +73,7 @@ void sim_flush(struct sim *s, uint32_t slot)
         x->is_waiting = true;
         return;
     }
-    struct sim_msg *m = sim_wire_down(s, x, b);
+    struct mr_virtual_message *m = sim_wire_down(s, x, b);
     sim_say(s,
         "sched -> session %" PRIu32 ": %" PRIu32 " tasks, %" PRIu32 " values, %" PRIu32
         " cancels, %" PRIu32 " releases, %" PRIu32 " steals%s%s",
@@ -99,7 +99,8 @@ void sim_flush(struct sim *s, uint32_t slot)
     mr_time at = s->now + delay(s);
     x->last_down = MR_MAX(x->last_down, at);
     x->flying_down++;
-    sim_push(s, x->last_down - s->now, (struct sim_ev){.kind = EV_DOWN, .a = id, .msg = m});
+    sim_push(
+        s, x->last_down - s->now, (struct mr_virtual_event){.kind = EV_DOWN, .a = id, .msg = m});
 }
 
 /* Ends a stream from the scheduler's side. The worker gets all earlier messages first. */
@@ -110,8 +111,8 @@ static void end_stream(struct sim *s, uint32_t id, int code)
     mr_time at = s->now + delay(s);
     x->last_down = MR_MAX(x->last_down, at);
     sim_push(s, x->last_down - s->now,
-        (struct sim_ev){.kind = EV_DOWN_END, .a = id, .c = code == MR_ESTATE});
-    sim_push(s, 0, (struct sim_ev){.kind = EV_UP_END, .a = id});
+        (struct mr_virtual_event){.kind = EV_DOWN_END, .a = id, .c = code == MR_ESTATE});
+    sim_push(s, 0, (struct mr_virtual_event){.kind = EV_UP_END, .a = id});
 }
 
 static void note(struct sim *s, const struct mr_sched_note *n)
@@ -210,7 +211,7 @@ bool sim_sched_knows(struct sim *s, uint32_t name)
     return false;
 }
 
-static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
+static void joins(struct sim *s, uint32_t id, struct mr_virtual_message *m)
 {
     const struct mr_ws_register *r = m->up.reg;
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .session = id, .worker = *r};
@@ -276,12 +277,12 @@ static void up_say(struct sim *s, uint32_t id, const struct mr_ws_up *m)
     count_used_up(s, &m->completed);
 }
 
-void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
+void sim_up(struct sim *s, uint32_t id, struct mr_virtual_message *m)
 {
     struct sim_session *x = &s->sessions[id];
     x->flying_up--;
     /* The stream has room for another message, so the worker gets a turn. */
-    if (x->is_down) sim_push(s, 0, (struct sim_ev){.kind = EV_EXEC, .a = x->proc});
+    if (x->is_down) sim_push(s, 0, (struct mr_virtual_event){.kind = EV_EXEC, .a = x->proc});
     if (!s->sched || x->life != s->life || !x->is_up) return;
     const struct mr_ws_register *r = m->up.reg;
     if (r) {
@@ -349,7 +350,7 @@ void sim_sched_start(struct sim *s)
     sim_journal_replay(s);
     for (uint32_t i = 0; i < s->nodes; i++)
         sim_push(s, s->life == 1 ? 0 : sim_below(s, 100 * MR_MS),
-            (struct sim_ev){.kind = EV_STORE_CONNECT, .a = i});
+            (struct mr_virtual_event){.kind = EV_STORE_CONNECT, .a = i});
 }
 
 /* Adds up the counters of the core before the core is freed. */
@@ -376,7 +377,7 @@ void sim_sched_crash(struct sim *s)
         if (x->life != s->life || !x->is_up) continue;
         x->is_up = false;
         sim_push(s, 100 * MR_US + sim_below(s, 20 * MR_MS),
-            (struct sim_ev){.kind = EV_DOWN_END, .a = i});
+            (struct mr_virtual_event){.kind = EV_DOWN_END, .a = i});
     }
     mr_sched_free(&s->sched);
     mr_sched_effects_fini(&s->fx);

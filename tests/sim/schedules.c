@@ -247,7 +247,7 @@ static void add_job(struct sim *s, const struct scenario *c, uint32_t number)
     x->graph->job.request_id = mr_text_arena_copy(&x->graph->text, mr_str(request));
     x->waits = UINT32_MAX; /* the submission is never put off to wait for a parent task */
     x->template = c->is_template ? 1 : 0;
-    sim_push(s, number * c->apart, (struct sim_ev){.kind = EV_SUBMIT, .a = number});
+    sim_push(s, number * c->apart, (struct mr_virtual_event){.kind = EV_SUBMIT, .a = number});
 }
 
 /* Runs until every job has ended, and takes the figures at the end of the last one. */
@@ -289,11 +289,11 @@ static struct sim_figures run(const struct scenario *c)
     s->specs_count = c->jobs;
     memset(s->proc_of, 0xff, sizeof s->proc_of);
     for (uint32_t i = 0; i < s->nodes; i++)
-        sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
+        sim_push(s, 0, (struct mr_virtual_event){.kind = EV_STORE_START, .a = i});
     bool is_late = c->upset == UPSET_LATE_WORKER;
     for (uint32_t i = is_late; i < s->names; i++)
-        sim_push(s, MR_MS, (struct sim_ev){.kind = EV_PROC_START, .a = i});
-    sim_push(s, 0, (struct sim_ev){.kind = EV_STORES});
+        sim_push(s, MR_MS, (struct mr_virtual_event){.kind = EV_PROC_START, .a = i});
+    sim_push(s, 0, (struct mr_virtual_event){.kind = EV_STORES});
     sim_sched_start(s);
     (void)sim_run(s, s->now + MR_SECOND, false); /* the workers are ready */
     mr_time begin = s->now;
@@ -303,7 +303,7 @@ static struct sim_figures run(const struct scenario *c)
     sim_specs_expect(s);
     if (c->upset != UPSET_NONE) (void)sim_run(s, begin + c->upset_after, false);
     if (c->upset == UPSET_DEATH) sim_proc_kill(s, s->proc_of[1]);
-    if (is_late) sim_push(s, 0, (struct sim_ev){.kind = EV_PROC_START, .a = 0});
+    if (is_late) sim_push(s, 0, (struct mr_virtual_event){.kind = EV_PROC_START, .a = 0});
     finish_jobs(s, c, begin);
     struct sim_figures figures = s->figures;
     sim_tear_down(s);

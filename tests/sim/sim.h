@@ -17,16 +17,13 @@
 extern struct sim *sim_current;
 
 /* world.c */
-void sim_push(struct sim *s, mr_duration after, struct sim_ev ev);
-bool sim_pop(struct sim *s, struct sim_ev *out);
+void sim_push(struct sim *s, mr_duration after, struct mr_virtual_event ev);
 /* Adds a line to the trace; the last lines are kept. */
 void sim_say(struct sim *s, const char *fmt, ...) MR_PRINTF(2, 3);
 MR_NORETURN void sim_fail(struct sim *s, const char *fmt, ...) MR_PRINTF(2, 3);
 void sim_story(const char *what);
 uint64_t sim_below(struct sim *s, uint64_t n);
 bool sim_chance(struct sim *s, uint32_t in);
-void *sim_keep(struct sim_msg *m, const void *p, size_t n);
-void sim_msg_free(struct sim_msg **m);
 
 /* main.c */
 /* Handles events until the time `until`. With stop_when_content, stops earlier, when all jobs have
@@ -81,7 +78,7 @@ uint32_t sim_names_resolve(
 
 /* digest.c */
 void sim_digest_begin(struct sim *s);
-void sim_digest_event(struct sim *s, const struct sim_ev *ev);
+void sim_digest_event(struct sim *s, const struct mr_virtual_event *ev);
 void sim_digest_down(struct sim *s, uint32_t session, const struct mr_ws_down *m);
 void sim_digest_up(struct sim *s, uint32_t session, const struct mr_ws_up *m);
 void sim_digest_record(struct sim *s, const struct mr_sched_record_head *head, const void *p);
@@ -93,7 +90,7 @@ void sim_sched_count(struct sim *s);
 void sim_sched_step(struct sim *s, struct mr_sched_event *ev);
 void sim_sched_turn(struct sim *s);
 bool sim_sched_knows(struct sim *s, uint32_t name);
-void sim_up(struct sim *s, uint32_t session, struct sim_msg *m);
+void sim_up(struct sim *s, uint32_t session, struct mr_virtual_message *m);
 void sim_up_end(struct sim *s, uint32_t session);
 void sim_flush(struct sim *s, uint32_t slot);
 void sim_journal_take(struct sim *s);
@@ -125,8 +122,10 @@ void sim_guard_start(
     struct sim *s, struct sim_job *j, uint32_t index, uint32_t proc, uint32_t attempt);
 
 /* wire.c */
-struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct mr_sched_batch *b);
-struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struct mr_ws_up *up);
+struct mr_virtual_message *sim_wire_down(
+    struct sim *s, struct sim_session *x, const struct mr_sched_batch *b);
+struct mr_virtual_message *sim_wire_up(
+    struct sim *s, const struct sim_proc *p, const struct mr_ws_up *up);
 
 /* proc.c, exec.c */
 void sim_proc_start(struct sim *s, uint32_t name);
@@ -149,7 +148,7 @@ bool sim_store_is_alive(const struct sim *s, uint64_t store);
 void sim_store_cut(struct sim *s, uint32_t node);
 void sim_store_lose(struct sim *s, uint32_t node);
 void sim_store_send(struct sim *s, uint32_t number);
-void sim_store_down(struct sim *s, const struct sim_ev *ev);
+void sim_store_down(struct sim *s, const struct mr_virtual_event *ev);
 void sim_store_client_gone(struct sim *s, uint32_t proc);
 void sim_stores_beat(struct sim *s);
 uint64_t sim_stores_leftover(struct sim *s, uint32_t *node);

@@ -69,7 +69,7 @@ void sim_store_connect(struct sim *s, uint32_t node)
     if (!x->id || is_linked(s, node)) return;
     if (!s->sched) {
         sim_push(s, 20 * MR_MS + sim_below(s, 50 * MR_MS),
-            (struct sim_ev){.kind = EV_STORE_CONNECT, .a = node});
+            (struct mr_virtual_event){.kind = EV_STORE_CONNECT, .a = node});
         return;
     }
     x->is_up = true;
@@ -247,9 +247,10 @@ bool sim_store_is_alive(const struct sim *s, uint64_t store)
     return node_of(s, store) != NONE;
 }
 
-static uint32_t ids_of(struct sim_msg *m, const struct mr_buf *b, const mr_object_id **out)
+static uint32_t ids_of(
+    struct mr_virtual_message *m, const struct mr_buf *b, const mr_object_id **out)
 {
-    *out = sim_keep(m, b->p, b->n);
+    *out = mr_virtual_keep(m, b->p, b->n);
     return (uint32_t)(b->n / sizeof(mr_object_id));
 }
 
@@ -264,7 +265,7 @@ void sim_store_send(struct sim *s, uint32_t number)
     if (!b->is_dirty || !mr_sched_store(s->sched, number, &id, &node, &address, &is_alive)) return;
     uint32_t at = node_of(s, id);
     if (at == NONE || !is_linked(s, at)) return; /* the batch waits for a stream */
-    struct sim_msg *m = mr_alloc(sizeof *m);
+    struct mr_virtual_message *m = mr_virtual_message_new();
     m->hold_count = ids_of(m, &b->hold, &m->hold);
     m->unhold_count = ids_of(m, &b->unhold, &m->unhold);
     m->claimed_count = ids_of(m, &b->claimed, &m->claimed);
@@ -277,13 +278,13 @@ void sim_store_send(struct sim *s, uint32_t number)
     if (!s->calm && sim_chance(s, 40)) wait = sim_below(s, 100 * MR_MS);
     x->last_down = MR_MAX(x->last_down, s->now + wait);
     sim_push(s, x->last_down - s->now,
-        (struct sim_ev){.kind = EV_STORE_DOWN, .a = at, .b = x->session, .msg = m});
+        (struct mr_virtual_event){.kind = EV_STORE_DOWN, .a = at, .b = x->session, .msg = m});
 }
 
-void sim_store_down(struct sim *s, const struct sim_ev *ev)
+void sim_store_down(struct sim *s, const struct mr_virtual_event *ev)
 {
     const struct sim_store *x = &s->store[ev->a];
-    const struct sim_msg *m = ev->msg;
+    const struct mr_virtual_message *m = ev->msg;
     if (!x->id || x->session != ev->b) return; /* the message is of an earlier stream */
     for (uint32_t i = 0; i < m->hold_count; i++)
         hold(s, m->hold[i].number, x->id, true);
@@ -310,7 +311,7 @@ void sim_store_cut(struct sim *s, uint32_t node)
     x->session++;
     tell(s, node, MR_SCHED_STORE_CLOSED);
     sim_push(s, 10 * MR_MS + sim_below(s, 300 * MR_MS),
-        (struct sim_ev){.kind = EV_STORE_CONNECT, .a = node});
+        (struct mr_virtual_event){.kind = EV_STORE_CONNECT, .a = node});
 }
 
 void sim_store_lose(struct sim *s, uint32_t node)
@@ -334,7 +335,7 @@ void sim_store_lose(struct sim *s, uint32_t node)
     for (uint32_t i = 0; i < s->procs_count; i++)
         if (s->procs[i].is_alive && s->procs[i].store == dead) sim_proc_kill(s, i);
     sim_push(s, 20 * MR_MS + sim_below(s, 2 * MR_SECOND),
-        (struct sim_ev){.kind = EV_STORE_START, .a = node});
+        (struct mr_virtual_event){.kind = EV_STORE_START, .a = node});
 }
 
 /* Damages one object. Either its store notices and reports the loss, or a reader notices it

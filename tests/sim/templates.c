@@ -233,7 +233,7 @@ void sim_template_again(struct sim *s, uint32_t round)
     s->places->cached = t.placed_cached;
     s->places->repaired = t.placed_repaired;
     sim_say(s, "instance %" PRIu32 " of those after the faults", round);
-    sim_push(s, 0, (struct sim_ev){.kind = EV_SUBMIT, .a = s->specs_count++});
+    sim_push(s, 0, (struct mr_virtual_event){.kind = EV_SUBMIT, .a = s->specs_count++});
 }
 
 /* Checks the places of an instance that is done. The second instance finds all workers as the first

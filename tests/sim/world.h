@@ -127,10 +127,9 @@ struct sim {
     uint64_t seed;
     struct mr_rng rng;
     mr_time now;
-    uint64_t order, steps;
+    uint64_t steps;
     uint64_t digest; /* digest of all that has happened (digest.c) */
-    struct sim_ev *heap;
-    uint32_t heap_count, heap_room;
+    struct mr_virtual_queue queue;
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;

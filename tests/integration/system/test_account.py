@@ -199,6 +199,52 @@ class Outliving(Case):
         self.assertGreater(self.account(there)["blocked"], 1.0)
 
 
+class WhatIf(Case):
+    def whatif(self, c, job, *flags):
+        p = json.loads(c.cli("whatif", job, "--json", *flags)[1])
+        for part in (p["replayed"], p["predicted"]):
+            self.assertEqual(sum(int(ns) for ns in part["classes"].values()), int(part["wall_ns"]) * part["slots"])
+            self.assertGreaterEqual(int(part["wall_ns"]), int(part["chain_ns"]))
+        return p
+
+    def wall(self, c, job, *flags):
+        return int(self.whatif(c, job, *flags)["predicted"]["wall_ns"]) / 1e9
+
+    def test_a_job_on_other_slots(self):
+        """What the tasks took, and not what was planned, is the measure: the machine may be busy."""
+        c = self.cluster(1, "--threads", "2")
+        job = c.run(naps(64, 0.02))["id"]
+        busy = sum(int(s["times"]["finished_ns"]) - int(s["times"]["started_ns"]) for s in c.get(f"/v1/jobs/{job}/timeline")["spans"]) / 1e9
+        p = self.whatif(c, job)
+        self.assertEqual((p["recorded"]["slots"], p["replayed"]["slots"]), (2, 2))
+        self.assertGreaterEqual(self.wall(c, job, "--slots", "1"), busy)
+        for slots in (4, 16):
+            wall = self.wall(c, job, "--slots", str(slots))
+            self.assertGreaterEqual(wall, busy / slots)
+            self.assertLess(wall, int(p["recorded"]["wall_ns"]) / 1e9 * 4 / slots)
+        self.assertLess(self.wall(c, job, "--op-speed", "sleep=2"), 0.75 * int(p["recorded"]["wall_ns"]) / 1e9)
+        self.assertIn("predicted:", c.cli("whatif", job, "--slots", "4")[1])
+
+        there = self.whatif(c, job, "--slots", "4", "--offline", "--dir", str(c.dir / "c"))
+        self.assertEqual(there, self.whatif(c, job, "--slots", "4"))
+
+        job = c.run(chain(500))["id"]
+        free = self.whatif(c, job, "--free", "scheduler,handoff")
+        self.assertGreater(int(free["predicted"]["chain_ns"]), 0)
+        for flags, why in ((("--free", "lunch"), "--free: expected"), (("--bandwidth", "2"), "--bandwidth: expected x"),
+                           (("--op-speed", "inc=0"), "--op-speed: expected"), (("--op-speed", "dec=2"), "no task of the job")):
+            code, _, err = c.cli("whatif", job, *flags, check=False)
+            self.assertNotEqual(code, 0)
+            self.assertIn(why, err)
+
+    def test_a_job_with_transfers_between_two_nodes(self):
+        c = self.cluster(1, nodes=2)
+        job = c.run(all_to_all(6, 200000))["id"]
+        p = self.whatif(c, job, "--free", "transfer")
+        self.assertEqual(int(p["predicted"]["classes"]["transfer"]), 0)
+        self.assertGreaterEqual(int(p["replayed"]["wall_ns"]), int(p["predicted"]["chain_ns"]))
+
+
 class Causes(Case):
     @classmethod
     def setUpClass(cls):

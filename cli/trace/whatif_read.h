@@ -1,0 +1,24 @@
+/* Reads a finished job for `whatif`: its spans, its graph and its account, from the cluster or,
+ * offline, from Redis and the scheduler's files. */
+#pragma once
+
+#include "cli/client/client.h"
+#include "cli/trace/offline.h"
+#include "virtual/whatif/whatif.h"
+
+struct mr_whatif_reading {
+    struct mr_whatif_job job; /* its arrays are owned by the reading */
+    struct mr_trace_names ops, workers;
+    struct mr_index keys; /* online: nodes of the graph by key */
+    yyjson_doc *graph;    /* online: the answer of Graph; keys are lent by it */
+    struct mr_str *key;
+    uint32_t *inputs;
+    uint32_t inputs_room;
+    uint32_t *node;
+    yyjson_doc *profile; /* the answer of Profile */
+    uint64_t not_recorded;
+};
+
+int mr_whatif_read(const struct mr_client_options *client, const struct mr_offline_options *offline,
+    const char *job, struct mr_whatif_reading *out, struct mr_error *e);
+void mr_whatif_reading_fini(struct mr_whatif_reading *r);

@@ -1,0 +1,291 @@
+/* Each cost is a quantile or a trimmed mean of its samples, so the few samples that the kernel
+ * delayed do not count. */
+#include "virtual/whatif/costs.h"
+
+#include "base/alloc.h"
+#include "base/defs.h"
+
+#include <stdlib.h>
+
+/* The costs of a machine on which the job has no sample. Such a cost matters little: the job had no
+ * use for it. */
+#define DECIDE_NS 600.0
+#define SEND_NS 40000.0
+#define REPORT_NS 40000.0
+#define HANDOFF_NS 8000.0
+#define GAP_NS 200.0
+#define TRANSFER_NS 300000.0
+#define TRANSFER_BYTE_NS 1.0
+#define SAMPLES_MIN 8 /* of the time of the scheduler; fewer samples are those of an upset */
+#define ROWS_MANY 16  /* from so many tasks on, a message shows the cost of a task */
+
+struct sample {
+    double ns, count;
+};
+
+struct samples {
+    struct sample *p;
+    uint32_t count, room;
+};
+
+static void sample_add(struct samples *s, double ns, double count)
+{
+    if (s->count == s->room) {
+        uint32_t room = s->room ? 2 * s->room : 256;
+        s->p = mr_grow(s->p, s->room * sizeof *s->p, room * sizeof *s->p);
+        s->room = room;
+    }
+    s->p[s->count++] = (struct sample){ns, count};
+}
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    return x->count < y->count ? -1 : x->count > y->count;
+}
+
+static double quantile(struct sample *p, uint32_t count, double share)
+{
+    qsort(p, count, sizeof *p, by_ns);
+    return p[MR_MIN(count - 1, (uint32_t)(share * count))].ns;
+}
+
+/* Returns the mean of the samples without the largest hundredth of them. */
+static double trimmed_mean(struct samples *s)
+{
+    double sum = 0;
+    uint32_t kept = MR_MAX(1u, s->count - (s->count + 99) / 100);
+    qsort(s->p, s->count, sizeof *s->p, by_ns);
+    for (uint32_t i = 0; i < kept; i++)
+        sum += s->p[i].ns;
+    return sum / kept;
+}
+
+/* Makes a line of few samples, or of samples with about equal counts. If counts are large, at most
+ * `first` of the time is what a message costs, and the rest is what its tasks cost. */
+static struct mr_whatif_line line_through(struct samples *s, double share, double first)
+{
+    uint32_t many = 0;
+    double all = quantile(s->p, s->count, share);
+    struct sample *each = mr_alloc_array(s->count, sizeof *each);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->p[i].count >= ROWS_MANY)
+            each[many++].ns = MR_MAX(s->p[i].ns - first, 0.0) / s->p[i].count;
+    struct mr_whatif_line line = {.first_ns = all};
+    if (2 * many > s->count)
+        line = (struct mr_whatif_line){MR_MIN(first, all), quantile(each, many, share)};
+    mr_release(each);
+    return line;
+}
+
+/* Fits a line through the quantiles of the samples with small counts and of those with large
+ * counts. */
+static struct mr_whatif_line line_of(struct samples *s, double share, double usual)
+{
+    double low_count = 0, high_count = 0;
+    uint32_t half = s->count / 2;
+    if (half < 4) return line_through(s, share, usual);
+    qsort(s->p, s->count, sizeof *s->p, by_count);
+    for (uint32_t i = 0; i < half; i++)
+        low_count += s->p[i].count / half;
+    for (uint32_t i = s->count - half; i < s->count; i++)
+        high_count += s->p[i].count / half;
+    double low = quantile(s->p, half, share);
+    double high = quantile(s->p + s->count - half, half, share);
+    if (high_count < 2 * low_count || high <= low) return line_through(s, share, usual);
+    double each = (high - low) / (high_count - low_count);
+    double first = MR_MAX(low - each * low_count, 0.0);
+    return (struct mr_whatif_line){.first_ns = first, .each_ns = each};
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+struct measuring {
+    const struct mr_whatif_job *job;
+    uint32_t *order; /* tasks that ran */
+    uint32_t *rows;  /* by task: tasks in the message that brought it */
+    uint32_t count;
+    struct samples decide, send, report, handoff, local, gap, transfer;
+};
+
+static int compare(mr_time x, mr_time y, uint32_t a, uint32_t b)
+{
+    return x != y ? (x < y ? -1 : 1) : a < b ? -1 : a > b;
+}
+
+static int by_start(const void *a, const void *b, void *ctx)
+{
+    const struct mr_whatif_task *t = ctx;
+    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    const struct mr_whatif_task *x = &t[i], *y = &t[k];
+    if (x->worker != y->worker) return x->worker < y->worker ? -1 : 1;
+    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+    return compare(x->started, y->started, i, k);
+}
+
+static int by_received(const void *a, const void *b, void *ctx)
+{
+    const struct mr_whatif_task *t = ctx;
+    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    if (t[i].worker != t[k].worker) return t[i].worker < t[k].worker ? -1 : 1;
+    return compare(t[i].received, t[k].received, i, k);
+}
+
+static int by_accounted(const void *a, const void *b, void *ctx)
+{
+    const struct mr_whatif_task *t = ctx;
+    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    return compare(t[i].accounted, t[k].accounted, i, k);
+}
+
+/* Returns when all inputs of the task existed at its worker. */
+static mr_time inputs_of(const struct mr_whatif_job *j, const struct mr_whatif_task *t)
+{
+    mr_time at = t->inputs;
+    for (uint32_t k = 0; k < t->inputs_count; k++) {
+        uint32_t input = j->inputs[t->inputs_at + k];
+        if (mr_whatif_ran(j, input)) at = MR_MAX(at, j->tasks[input].finished);
+    }
+    return at;
+}
+
+/* Before a task that found all it needed: the gap, if the slot ran another task until then and the
+ * task's inputs had been there before; the local handoff, if the last input was made meanwhile; the
+ * handoff, if the message with the task came last. */
+static void slots_look(struct measuring *m)
+{
+    const struct mr_whatif_job *j = m->job;
+    const struct mr_whatif_task *before = NULL;
+    qsort_r(m->order, m->count, sizeof *m->order, by_start, j->tasks);
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct mr_whatif_task *t = &j->tasks[m->order[i]];
+        bool is_same = before && before->worker == t->worker && before->slot == t->slot;
+        mr_time inputs = inputs_of(j, t), free = is_same ? before->finished : 0;
+        mr_time could = MR_MAX(free, MR_MAX(t->received, inputs));
+        before = t;
+        if (!t->received || t->started < could || t->inputs) continue;
+        struct samples *s = inputs == could && inputs ? &m->local
+                            : free == could           ? &m->gap
+                                                      : &m->handoff;
+        sample_add(s, (double)(t->started - could), m->rows[m->order[i]]);
+    }
+}
+
+/* A task that waited for a value of another node: the time from when the scheduler could tell the
+ * worker of the value until the worker had it. */
+static void transfer_look(struct measuring *m, const struct mr_whatif_task *t)
+{
+    const struct mr_whatif_job *j = m->job;
+    mr_time from = t->received, bytes = 0;
+    for (uint32_t k = 0; t->inputs && j->node && k < t->inputs_count; k++) {
+        uint32_t input = j->inputs[t->inputs_at + k];
+        const struct mr_whatif_task *u = &j->tasks[input];
+        if (!mr_whatif_ran(j, input)) continue;
+        from = MR_MAX(from, u->accounted);
+        if (j->node[u->worker] != j->node[t->worker]) bytes += u->bytes;
+    }
+    if (bytes && t->inputs > from)
+        sample_add(&m->transfer, (double)(t->inputs - from), (double)bytes);
+}
+
+/* Messages with tasks: consecutive tasks that one worker received at one time. */
+static void sends_look(struct measuring *m)
+{
+    const struct mr_whatif_task *tasks = m->job->tasks;
+    qsort_r(m->order, m->count, sizeof *m->order, by_received, m->job->tasks);
+    for (uint32_t i = 0, n; i < m->count; i += n) {
+        const struct mr_whatif_task *t = &tasks[m->order[i]];
+        mr_time sent = t->sent;
+        for (n = 1; i + n < m->count; n++) {
+            const struct mr_whatif_task *u = &tasks[m->order[i + n]];
+            if (u->worker != t->worker || u->received != t->received) break;
+            sent = MR_MAX(sent, u->sent);
+        }
+        if (t->received && sent && t->received >= sent)
+            sample_add(&m->send, (double)(t->received - sent), n);
+        for (uint32_t k = 0; k < n; k++) {
+            m->rows[m->order[i + k]] = n;
+            transfer_look(m, &tasks[m->order[i + k]]);
+        }
+    }
+}
+
+/* Reports: consecutive completions of one worker that the scheduler took at one time. If the next
+ * report had been sent before that time, the time between both is what the scheduler needed for the
+ * tasks of the first one. */
+static void reports_look(struct measuring *m)
+{
+    const struct mr_whatif_task *tasks = m->job->tasks;
+    mr_time before = 0;
+    uint32_t before_count = 0;
+    qsort_r(m->order, m->count, sizeof *m->order, by_accounted, m->job->tasks);
+    for (uint32_t i = 0, n; i < m->count; i += n) {
+        const struct mr_whatif_task *t = &tasks[m->order[i]];
+        mr_time last = t->finished;
+        for (n = 1; i + n < m->count && tasks[m->order[i + n]].accounted == t->accounted; n++)
+            last = MR_MAX(last, tasks[m->order[i + n]].finished);
+        if (t->accounted > last) sample_add(&m->report, (double)(t->accounted - last), n);
+        if (before_count >= ROWS_MANY && last < before)
+            sample_add(&m->decide, (double)(t->accounted - before) / before_count, 1);
+        before = t->accounted;
+        before_count = n;
+    }
+}
+
+void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_costs *out)
+{
+    struct measuring m = {.job = j};
+    mr_time first = MR_NEVER, last = 0;
+    *out = (struct mr_whatif_costs){.decide_ns = DECIDE_NS,
+        .send_ns = SEND_NS,
+        .report = {.first_ns = REPORT_NS},
+        .handoff = {.first_ns = HANDOFF_NS},
+        .local_ns = HANDOFF_NS,
+        .gap_ns = GAP_NS,
+        .transfer = {TRANSFER_NS, TRANSFER_BYTE_NS}};
+    m.order = mr_alloc_array(MR_MAX(j->tasks_count, 1u), sizeof *m.order);
+    m.rows = mr_alloc_array(MR_MAX(j->tasks_count, 1u), sizeof *m.rows);
+    for (uint32_t i = 0; i < j->tasks_count; i++) {
+        const struct mr_whatif_task *t = &j->tasks[i];
+        if (!mr_whatif_ran(j, i)) continue;
+        m.order[m.count++] = i;
+        mr_time begin = t->sent ? t->sent : t->started;
+        first = MR_MIN(first, begin);
+        last = MR_MAX(last, t->accounted);
+    }
+    if (first != MR_NEVER && first > j->submitted) out->begin_ns = first - j->submitted;
+    if (j->over > last) out->end_ns = j->over - last;
+    sends_look(&m);
+    slots_look(&m);
+    reports_look(&m);
+    if (m.local.count) out->local_ns = trimmed_mean(&m.local);
+    if (m.local.count) out->gap_ns = out->local_ns; /* of the tasks of a fused chain */
+    if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
+    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
+    if (m.send.count) out->send_ns = line_through(&m.send, 0.2, SEND_NS).first_ns;
+    if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
+    if (m.decide.count >= SAMPLES_MIN) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
+    if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);
+    out->local_samples = m.local.count;
+    out->gap_samples = m.gap.count;
+    out->handoff_samples = m.handoff.count;
+    out->send_samples = m.send.count;
+    out->report_samples = m.report.count;
+    out->decide_samples = m.decide.count;
+    out->transfer_samples = m.transfer.count;
+    mr_release(m.local.p);
+    mr_release(m.gap.p);
+    mr_release(m.handoff.p);
+    mr_release(m.send.p);
+    mr_release(m.report.p);
+    mr_release(m.decide.p);
+    mr_release(m.transfer.p);
+    mr_release(m.order);
+    mr_release(m.rows);
+}
