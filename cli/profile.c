@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
-#include "cli/profile_offline.h"
+#include "cli/trace/profile_offline.h"
 #include "cli/term/table.h"
 #include "host/clock.h"
 

@@ -1,4 +1,4 @@
-#include "cli/offline.h"
+#include "cli/trace/offline.h"
 
 #include "base/alloc.h"
 #include "cli/client/paths.h"

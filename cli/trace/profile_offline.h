@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "cli/offline.h"
+#include "cli/trace/offline.h"
 
 #include <yyjson.h>
 

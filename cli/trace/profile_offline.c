@@ -1,4 +1,4 @@
-#include "cli/profile_offline.h"
+#include "cli/trace/profile_offline.h"
 
 #include "base/alloc.h"
 
