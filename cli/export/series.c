@@ -36,13 +36,14 @@ static void reach(struct mr_export_series *s, uint64_t from, uint64_t until)
 {
     if (!s->width) {
         s->width = WIDTH_FIRST;
-        s->from = from;
+        s->from = s->begin = from;
     }
     while (from < s->from && s->from >= s->width * POINTS)
         widen(s, true);
     while (until > s->from + s->width * POINTS)
         widen(s, false);
-    if (until > s->until) s->until = until;
+    s->begin = MR_MIN(s->begin, from);
+    s->until = MR_MAX(s->until, until);
 }
 
 void mr_export_series_add(struct mr_export_series *s, uint64_t from, uint64_t until, double weight)
@@ -77,7 +78,7 @@ void mr_export_series_read(
         /* Sums of floats leave remainders, so values are rounded. */
         value = round(value * 1000) / 1000;
         if (value < 0 || value == 0) value = 0; /* no -0 */
-        if (value != before) fn(ctx, at, value);
+        if (value != before) fn(ctx, MR_MAX(at, s->begin), value);
         before = value;
     }
     if (before != 0) fn(ctx, s->until, 0);

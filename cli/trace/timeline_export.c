@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE_SPANS 50000    /* spans of one page; the answer is also limited in bytes */
@@ -20,7 +21,9 @@
 
 struct output {
     const char *path;
-    char *part; /* the file that is written; `path` is replaced at the end. NULL: stdout */
+    /* The file that is written; it replaces `path` at the end. NULL: `path` is stdout, or something
+     * else than a regular file, and is written itself. */
+    char *part;
     FILE *file;
     struct mr_export *export;
     int number; /* errno of the first write that failed */
@@ -58,10 +61,12 @@ static int output_add(struct exporting *x, const char *path, const struct mr_exp
 {
     if (!path) return MR_OK;
     struct output *o = &x->outputs[x->outputs_count];
+    struct stat about;
     bool is_stdout = !strcmp(path, "-");
+    bool is_special = is_stdout || (!stat(path, &about) && !S_ISREG(about.st_mode));
     o->path = path;
-    o->part = is_stdout ? NULL : mr_format("%s.part", path);
-    o->file = is_stdout ? stdout : fopen(o->part, "wb");
+    o->part = is_special ? NULL : mr_format("%s.part", path);
+    o->file = is_stdout ? stdout : fopen(o->part ? o->part : path, "wb");
     if (!o->file) {
         int number = errno;
         mr_release(o->part);
@@ -88,18 +93,17 @@ static int outputs_open(struct exporting *x, bool has_edges, struct mr_error *e)
 static int output_close(struct output *o, int err, struct mr_error *e)
 {
     int write_err = mr_export_close(&o->export);
-    bool is_stdout = !o->part;
-    if (is_stdout ? fflush(o->file) : fclose(o->file)) {
+    if (o->file == stdout ? fflush(o->file) : fclose(o->file)) {
         if (!o->number) o->number = errno;
         write_err = mr_file_write_error(o->number);
     }
     bool is_whole = !err && !write_err;
-    if (!is_stdout && is_whole && rename(o->part, o->path)) {
+    if (o->part && is_whole && rename(o->part, o->path)) {
         o->number = errno;
         write_err = mr_file_write_error(o->number);
         is_whole = false;
     }
-    if (!is_stdout && !is_whole) (void)unlink(o->part);
+    if (o->part && !is_whole) (void)unlink(o->part);
     mr_release(o->part);
     if (!write_err || (err && !o->number)) return err;
     return mr_fail(e, write_err, "%s cannot be written%s%s", o->path, o->number ? ": " : "",
@@ -124,7 +128,7 @@ static int span_add(struct exporting *x, const struct mr_export_span *span)
 static void report(const struct exporting *x, bool has_edges)
 {
     for (unsigned i = 0; i < x->outputs_count; i++)
-        if (x->outputs[i].part || x->spans == 0)
+        if (x->outputs[i].file != stdout)
             (void)fprintf(stderr, "millrace timeline: %s has %" PRIu64 " spans\n",
                 x->outputs[i].path, x->spans);
     if (x->not_recorded)
