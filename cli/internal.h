@@ -22,6 +22,7 @@
     X(timeline, "show when each task of a job waited and ran") \
     X(logs, "show the output of a job's tasks") \
     X(profile, "show where the time of a job went, by operator") \
+    X(compare, "show what changed from one job to another") \
     X(graph, "list the nodes of a job's graph") \
     X(cancel, "stop a job") \
     X(retry, "run the failed tasks of a job again") \

@@ -203,6 +203,26 @@ class Exports(unittest.TestCase):
         code, _, _ = self.c.cli("timeline", "j1-99", "--perfetto", str(directory / "t"), check=False)
         self.assertEqual((code, list(directory.iterdir())), (5, []))
 
+    def test_a_comparison_names_what_made_a_job_slower(self):
+        slow = self.c.run(graph(nap=2.0))["id"]
+        text = self.c.cli("compare", self.job, slow)[1].splitlines()
+        self.assertRegex(text[-1], rf"^job {slow} took [0-9.]+ s \([0-9.]+ %\) more than job {self.job}: dependency \(sleep\) \+")
+        self.assertRegex("\n".join(text), r"(?m)^sleep +wall +0\.\d+ s +2\.\d+ s +\+[0-9.]+ %$")
+        told = json.loads(self.c.cli("compare", self.job, slow, "--json")[1])
+        for side, job in (("before", self.job), ("after", slow)):
+            p = self.c.get(f"/v1/jobs/{job}/profile")
+            self.assertEqual((told[side]["job"], told[side]["wall_ns"]), (job, p["wall_ns"]))
+            self.assertEqual(sum(int(r[f"{side}_ns"]) for r in told["classes"]), int(p["slot_ns"]))
+            path = sum(int(r[f"{side}_ns"]) for r in told["causes"])
+            self.assertAlmostEqual(path, int(p["wall_ns"]), delta=0.01 * int(p["wall_ns"]))
+            ops = {r["op"]: {k: r[k][side] for k in r if k != "op"} for r in told["ops"]}
+            for row in p["ops"]:
+                self.assertEqual(ops[row["op"]], {k: row[k] for k in ops[row["op"]]})
+        self.assertEqual((told["causes"][0]["class"], told["causes"][0]["op"]), ("dependency", "sleep"))
+        self.assertGreater(int(told["causes"][0]["change_ns"]), 1e9)
+        self.assertEqual(told["summary"], text[-1])
+        self.assertEqual(self.c.cli("compare", self.job, "j1-99", check=False)[0], 5)
+
     def perfetto(self):
         """The interpreter that has Perfetto's messages, from PyPI."""
         folder = pathlib.Path(os.environ.get("MILLRACE_BUILD", bin_dir().parent)) / "perfetto"
