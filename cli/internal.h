@@ -23,6 +23,7 @@
     X(logs, "show the output of a job's tasks") \
     X(profile, "show where the time of a job went, by operator") \
     X(compare, "show what changed from one job to another") \
+    X(report, "write a report about a job as an HTML file") \
     X(graph, "list the nodes of a job's graph") \
     X(cancel, "stop a job") \
     X(retry, "run the failed tasks of a job again") \

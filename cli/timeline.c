@@ -237,8 +237,13 @@ int mr_command_timeline(int argc, char **argv)
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     mr_config_load(&mr_timeline_spec, argc, argv, &k, &rest);
-    const struct mr_timeline_export export = {
-        &k.client, &k.offline, rest.items[0], k.chrome, k.perfetto, k.after, k.spans};
+    const struct mr_timeline_export export = {.client = &k.client,
+        .offline = &k.offline,
+        .job = rest.items[0],
+        .chrome = k.chrome,
+        .perfetto = k.perfetto,
+        .after_ns = k.after,
+        .spans_max = k.spans};
     int err =
         k.chrome || k.perfetto ? mr_timeline_export(&export, &e) : show(&k, rest.items[0], &e);
     mr_texts_fini(&rest);

@@ -121,6 +121,7 @@ static int span_add(struct exporting *x, const struct mr_export_span *span)
 {
     for (unsigned i = 0; i < x->outputs_count && !x->err; i++)
         x->err = mr_export_span(x->outputs[i].export, span);
+    if (x->k->raster) mr_raster_add(x->k->raster, span);
     x->spans++;
     return x->err;
 }
@@ -134,7 +135,7 @@ static void report(const struct exporting *x, bool has_edges)
     if (x->not_recorded)
         (void)fprintf(
             stderr, "millrace timeline: %" PRIu64 " spans are not recorded\n", x->not_recorded);
-    if (!has_edges)
+    if (!has_edges && x->outputs_count)
         (void)fprintf(stderr,
             "millrace timeline: the graph of the job is not known, or has more "
             "than %u nodes: there are no arrows between tasks\n",
@@ -284,7 +285,8 @@ static int export_live(struct exporting *x, struct mr_error *e)
     int err = mr_client_open(x->k->client, &c, e);
     if (!err) err = mr_client_call(&c, "GET", (struct mr_str){0}, &job, e, "/v1/jobs/%s", id);
     if (!err) x->from_ns = mr_json_get_u64(yyjson_doc_get_root(job), "created_ns");
-    if (!err) err = ask_graph(x, &c, id, &has_edges, e);
+    /* An image has no arrows. */
+    if (!err && (x->k->chrome || x->k->perfetto)) err = ask_graph(x, &c, id, &has_edges, e);
     if (!err) err = outputs_open(x, has_edges, e);
     if (!err) err = pages_add(x, &c, id, e);
     err = outputs_close(x, err, e);

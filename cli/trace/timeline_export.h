@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/client/client.h"
+#include "cli/export/raster.h"
 #include "cli/trace/offline.h"
 
 struct mr_timeline_export {
@@ -10,6 +11,7 @@ struct mr_timeline_export {
     const struct mr_offline_options *offline;
     const char *job;
     const char *chrome, *perfetto; /* files; "-": stdout; NULL: not wanted */
+    struct mr_raster *raster;      /* takes all spans; NULL: not wanted */
     uint64_t after_ns;             /* only spans that ended after this time */
     uint64_t spans_max;            /* 0: all */
 };

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """What the command line makes of the times of a job: files for viewers of traces, checked against the
-formats' own rules, and the comparison of two jobs."""
+formats' own rules, the comparison of two jobs, and the report."""
+import base64
 import collections
 import fcntl
+import hashlib
+import html.parser
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +100,34 @@ def check_chrome(trace):
     for e in by_phase["C"]:
         curves[e["name"]].append((e["ts"], e["args"]["value"]))
     return by_phase["X"], flows, curves
+
+
+class Tags(html.parser.HTMLParser):
+    """The tags that are open, and the cells of each row of a table."""
+    EMPTY = {"meta", "rect", "path"}  # they have no end tag, or end themselves
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.rows = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (self.open, tag)
+        self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
 
 
 class Exports(unittest.TestCase):
@@ -222,6 +254,45 @@ class Exports(unittest.TestCase):
         self.assertGreater(int(told["causes"][0]["change_ns"]), 1e9)
         self.assertEqual(told["summary"], text[-1])
         self.assertEqual(self.c.cli("compare", self.job, "j1-99", check=False)[0], 5)
+
+    def check_page(self, page):
+        """The page needs no other file, allows itself nothing but its style, and is well-formed."""
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page).group(1)
+        style = re.search(r"<style>(.*?)</style>", page, re.S).group(1)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        self.assertIn("default-src 'none'", policy)
+        self.assertIn(f"style-src 'sha256-{digest}'", policy)
+        self.assertNotRegex(page, r"<script|<link|<img|src=|href=|style=|url\(|@import")
+        tags = Tags()
+        tags.feed(page)
+        tags.close()
+        self.assertEqual(tags.open, [])
+        return tags.rows
+
+    def test_a_report_is_one_page_that_needs_nothing_else(self):
+        path, job = self.c.dir / "report.html", self.c.run(graph(n=3) | {"on_error": "continue"})["id"]
+        tasks = {"<b>&": {"op": "sleep", "args": [0.02, 1]}}
+        odd = self.c.run({"tasks": tasks, "targets": list(tasks)})["id"]
+        for of, flags in ((job, ()), (job, ("--offline", "--dir", str(self.c.dir / "c"))), (odd, ())):
+            if flags:
+                wait_for("the trace", lambda: not self.c.cli("profile", of, *flags, check=False)[0], 30, every=0.5)
+            self.c.cli("report", of, "--html", str(path), *flags)
+            page = path.read_text()
+            rows = self.check_page(page)
+            self.assertIn(f"<h1>Job {of}</h1>", page)
+            if flags:
+                continue
+            p = self.c.get(f"/v1/jobs/{of}/profile")
+            for name, ns in p["classes"].items():
+                if int(ns) >= 1e6:
+                    self.assertIn([name, f"{int(ns) / 1e9:.3f}"], [r[:2] for r in rows])
+            self.assertIn(["all", f"{int(p['slot_ns']) / 1e9:.3f}"], [r[:2] for r in rows])
+            self.assertEqual({r["op"] for r in p["ops"]}, {r[0] for r in rows} & {r["op"] for r in p["ops"]})
+            self.assertRegex(page, r'<path class="c0" d="M\d+ \d+h\d+v\d+h-\d+z')
+        self.assertIn("&lt;b&gt;&amp;", page)
+        self.assertNotIn("<b>", page)
+        self.assertEqual(self.c.cli("report", job, "--html", "/dev/null", check=False)[0], 1)
+        self.assertEqual(self.c.cli("report", job, check=False)[0], 2)
 
     def perfetto(self):
         """The interpreter that has Perfetto's messages, from PyPI."""
