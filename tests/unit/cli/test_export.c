@@ -1,6 +1,7 @@
 /* Tests the files for viewers of traces, and their parts: rows of slots, edges between tasks, and
  * curves. */
 #include "cli/export/export.h"
+#include "cli/export/raster.h"
 #include "cli/export/series.h"
 
 #include "base/protowire.h"
@@ -397,6 +398,35 @@ static void an_error_of_the_file_is_returned(void **state)
     mr_buf_fini(&f.bytes);
 }
 
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void a_pixel_shows_the_operator_with_the_most_time(void **state)
+{
+    (void)state;
+    struct mr_raster r;
+    mr_raster_init(&r, BEGIN, BEGIN + 10000, 10); /* pixels of 1,000 ns */
+    struct mr_export_span spans[] = {
+        span_of(0, "w", 0, 0, 300),       /* even */
+        span_of(1, "w", 0, 300, 2500),    /* odd: 700 ns of pixel 0, all of 1, half of 2 */
+        span_of(2, "w", 0, 9000, 20000),  /* even: beyond the window */
+        span_of(3, "w", 1, 20000, 30000), /* outside: a row without pixels */
+    };
+    for (unsigned i = 0; i < MR_ARRAY_LEN(spans); i++)
+        mr_raster_add(&r, &spans[i]);
+    assert_int_equal(mr_raster_rows(&r), 2);
+    assert_int_equal(r.spans, 4);
+    const char *const ops[] = {"odd", "odd", "odd", NULL, NULL, NULL, NULL, NULL, NULL, "even"};
+    const double fills[] = {1, 1, 0.5, 0, 0, 0, 0, 0, 0, 1};
+    for (unsigned i = 0; i < 10; i++) {
+        const struct mr_raster_pixel *p = &r.rows[0][i];
+        assert_int_equal(p->op != 0, ops[i] != NULL);
+        if (ops[i]) assert_true(mr_str_eq(r.ops.names[p->op - 1], mr_str(ops[i])));
+        assert_float_equal(mr_raster_fill(&r, p), fills[i], 1e-6);
+    }
+    assert_null(r.rows[1]);
+    mr_raster_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_perfetto_file_has_slices_flows_and_curves),
         cmocka_unit_test(a_long_timeline_is_written_in_small_pieces),
         cmocka_unit_test(an_error_of_the_file_is_returned),
+        cmocka_unit_test(a_pixel_shows_the_operator_with_the_most_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
