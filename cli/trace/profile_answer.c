@@ -15,7 +15,8 @@ int mr_profile_answer(const struct mr_profile_source *source, const char *job, u
     int err = mr_client_open(source->client, &c, e);
     if (!err)
         err = mr_client_call(&c, "GET", (struct mr_str){0}, out, e,
-            "/v1/jobs/%s/profile?steps_max=%" PRIu32, escaped, steps_max);
+            "/v1/%s/%s/profile?steps_max=%" PRIu32, *job == 't' ? "trainings" : "jobs", escaped,
+            steps_max);
     mr_client_fini(&c);
     return err;
 }

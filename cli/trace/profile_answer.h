@@ -9,6 +9,6 @@ struct mr_profile_source {
     const struct mr_offline_options *offline;
 };
 
-/* `steps_max`: limit of steps of the critical path. */
+/* `job`: the id of a job, or of a training. `steps_max`: limit of steps of the critical path. */
 int mr_profile_answer(const struct mr_profile_source *source, const char *job, uint32_t steps_max,
     yyjson_doc **out, struct mr_error *e);

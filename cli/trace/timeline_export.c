@@ -3,6 +3,7 @@
  * first for its earliest time. */
 #include "cli/trace/timeline_export.h"
 
+#include "account/training_shares.h"
 #include "base/alloc.h"
 #include "cli/export/export.h"
 #include "cli/trace/span_names.h"
@@ -312,6 +313,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     bool is_enough = x->k->spans_max && x->spans >= x->k->spans_max;
     if (x->err || is_enough || !s->started || s->finished <= x->k->after_ns) return;
     (void)snprintf(number, sizeof number, "#%" PRIu32, s->index);
+    mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
     bool is_known = x->graph && s->index < x->graph->nodes_count;
     const struct mr_export_span span = {
         .key = is_known ? mr_graph_key(x->graph, s->index) : mr_str(number),
@@ -336,7 +338,11 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
             [MR_EXPORT_OUTPUT] = s->output_ns,
             [MR_EXPORT_ROOM] = s->room_ns,
             [MR_EXPORT_LATE] = s->late_ns,
-            [MR_EXPORT_DELAYED] = s->delayed_ns}};
+            [MR_EXPORT_DELAYED] = s->delayed_ns,
+            [MR_EXPORT_FEED] = mr_training_part_ns(s->training, MR_TRAINING_FEED, ran),
+            [MR_EXPORT_PULL] = mr_training_part_ns(s->training, MR_TRAINING_PULL, ran),
+            [MR_EXPORT_PUSH] = mr_training_part_ns(s->training, MR_TRAINING_PUSH, ran),
+            [MR_EXPORT_WAIT] = mr_training_part_ns(s->training, MR_TRAINING_WAIT, ran)}};
     (void)span_add(x, &span);
 }
 
