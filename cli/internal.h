@@ -23,6 +23,8 @@
     X(logs, "show the output of a job's tasks") \
     X(profile, "show where the time of a job went, by operator") \
     X(whatif, "predict how long a job would take on another cluster") \
+    X(compare, "show what changed from one job to another") \
+    X(report, "write a report about a job as an HTML file") \
     X(graph, "list the nodes of a job's graph") \
     X(cancel, "stop a job") \
     X(retry, "run the failed tasks of a job again") \
@@ -42,6 +44,7 @@
     X(secrets, "make the secrets with which services call each other") \
     X(retire, "let workers finish their tasks and leave") \
     X(top, "show what the cluster does, live") \
+    X(dashboard, "say where the dashboard is, or serve that of a dead cluster") \
     X(bench, "measure the cluster as a client sees it") \
     X(completion, "print the completion for bash, zsh or fish")
 /* clang-format on */

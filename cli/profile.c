@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
-#include "cli/trace/profile_offline.h"
+#include "cli/trace/profile_answer.h"
 #include "cli/term/table.h"
 #include "host/clock.h"
 
@@ -174,12 +174,12 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
 {
     uint64_t lost = mr_json_get_u64(root, "not_recorded");
     yyjson_val *path = yyjson_obj_get(root, "critical_path");
-    (void)printf("%s%s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n",
+    (void)printf("%s%s: %.3f s on %" PRIu64 " slots make %.3f s of slot time, %.0f %% unused\n\n",
         !job          ? "the cluster"
         : *job == 't' ? "training "
                       : "job ",
         job ? job : "", seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
-        mr_json_get_real(root, "white_space") * 100);
+        seconds(root, "slot_ns"), mr_json_get_real(root, "white_space") * 100);
     print_classes(root, "SLOT TIME s", seconds(root, "slot_ns"));
     (void)printf("\n");
     print_ops(root);
@@ -187,17 +187,12 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
     if (lost) (void)printf("\n%" PRIu64 " attempts were not recorded\n", lost);
 }
 
-static int ask(
-    const struct profile_config *k, const char *job, yyjson_doc **doc, struct mr_error *e)
+/* Asks for the account of all jobs in the last time. */
+static int ask_cluster(const struct profile_config *k, yyjson_doc **doc, struct mr_error *e)
 {
     struct mr_client c = {0};
-    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(job ? job : ""));
     int err = mr_client_open(&k->client, &c, e);
-    if (!err && job)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e,
-            "/v1/%s/%s/profile?steps_max=%" PRIu64, *job == 't' ? "trainings" : "jobs", escaped,
-            k->steps);
-    else if (!err)
+    if (!err)
         err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e, "/v1/account?from_ns=%" PRIu64,
             mr_clock_wall() - k->last);
     mr_client_fini(&c);
@@ -212,13 +207,14 @@ int mr_command_profile(int argc, char **argv)
     yyjson_doc *doc = NULL;
     mr_config_load(&mr_profile_spec, argc, argv, &k, &rest);
     const char *job = rest.count ? rest.items[0] : NULL;
+    const struct mr_profile_source source = {&k.client, &k.offline};
     int err;
     if (mr_offline_is_wanted(&k.offline) && !job)
         err = mr_fail(&e, MR_EINVAL, "--offline: expected the id of a job");
-    else if (mr_offline_is_wanted(&k.offline))
-        err = mr_profile_offline(&k.offline, job, (uint32_t)k.steps, &doc, &e);
+    else if (job)
+        err = mr_profile_answer(&source, job, (uint32_t)k.steps, &doc, &e);
     else
-        err = ask(&k, job, &doc, &e);
+        err = ask_cluster(&k, &doc, &e);
     if (!err && k.client.json) mr_client_print(doc);
     if (!err && !k.client.json) print_profile(yyjson_doc_get_root(doc), job, k.steps > 0);
     yyjson_doc_free(doc);

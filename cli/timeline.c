@@ -5,19 +5,23 @@
 #include "account/training_shares.h"
 #include "cli/internal.h"
 #include "cli/trace/offline.h"
+#include "cli/trace/span_names.h"
 #include "cli/term/table.h"
-#include "session/up.h"
+#include "cli/trace/timeline_export.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPANS_MAX 100000
+#define SPANS_INIT 1000
+#define SPANS_MAX 100000 /* of one answer */
 
 struct timeline_config {
     struct mr_client_options client;
     uint64_t spans;
     uint64_t after;
+    const char *chrome;
+    const char *perfetto;
     struct mr_offline_options offline;
 };
 
@@ -26,11 +30,10 @@ static const struct mr_option timeline_options[] = {
     {.name = "spans",
         .type = MR_OPTION_U64,
         .value = "N",
-        .init = "1000",
-        .help = "at most N spans",
+        .help = "at most N spans (default: 1000; in a file: all)",
         .at = offsetof(struct timeline_config, spans),
         .min = 1,
-        .max = SPANS_MAX},
+        .max = UINT32_MAX},
     {.name = "after",
         .type = MR_OPTION_U64,
         .value = "NS",
@@ -38,6 +41,16 @@ static const struct mr_option timeline_options[] = {
         .help = "only spans that ended after this time (ns since 1970)",
         .at = offsetof(struct timeline_config, after),
         .max = UINT64_MAX},
+    {.name = "chrome",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "write all spans as Trace Event Format (JSON) for chrome://tracing; -: stdout",
+        .at = offsetof(struct timeline_config, chrome)},
+    {.name = "perfetto",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "write all spans as a trace for ui.perfetto.dev; -: stdout",
+        .at = offsetof(struct timeline_config, perfetto)},
     MR_OFFLINE_OPTIONS(struct timeline_config, offline),
 };
 
@@ -45,6 +58,7 @@ const struct mr_config_spec mr_timeline_spec = {.program = "millrace timeline",
     .summary = "Shows when each task of a job waited and ran, in the order of their ends.",
     .usage = "[flags] JOB",
     .examples = "  millrace timeline j1kq07ab-7\n"
+                "  millrace timeline j1kq07ab-7 --perfetto job.pftrace\n"
                 "  millrace timeline j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
                 "  millrace timeline j1kq07ab-7 --offline --redis 10.0.0.5:6379 --json\n",
     .options = timeline_options,
@@ -65,30 +79,6 @@ static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uin
 static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, struct mr_str s)
 {
     (void)yyjson_mut_obj_add_strncpy(d, to, name, s.p ? s.p : "", s.n);
-}
-
-/* Returns the name that the enum of TimelineSpan has for an outcome. */
-static const char *outcome_of(uint32_t outcome)
-{
-    static const char *const names[] = {[MR_OUTCOME_OK] = "SPAN_OUTCOME_OK",
-        [MR_OUTCOME_ERROR] = "SPAN_OUTCOME_FAILED",
-        [MR_OUTCOME_CANCELLED] = "SPAN_OUTCOME_CANCELLED",
-        [MR_OUTCOME_TIMEOUT] = "SPAN_OUTCOME_TIMEOUT",
-        [MR_OUTCOME_BAD_ARGUMENT] = "SPAN_OUTCOME_FAILED",
-        [MR_OUTCOME_LOST_INPUT] = "SPAN_OUTCOME_RETURNED",
-        [MR_OUTCOME_RETURNED] = "SPAN_OUTCOME_RETURNED",
-        [MR_OUTCOME_USED_UP] = "SPAN_OUTCOME_OK",
-        [MR_OUTCOME_NO_ROOM] = "SPAN_OUTCOME_RETURNED",
-        [MR_OUTCOME_LOST] = "SPAN_OUTCOME_LOST"};
-    return outcome < MR_ARRAY_LEN(names) ? names[outcome] : "SPAN_OUTCOME_UNSPECIFIED";
-}
-
-static const char *held_of(uint32_t held)
-{
-    static const char *const names[] = {[MR_TRACE_HELD_NOT] = "SPAN_HELD_UNSPECIFIED",
-        [MR_TRACE_HELD_MEMORY] = "SPAN_HELD_MEMORY",
-        [MR_TRACE_HELD_RESTRICTED] = "SPAN_HELD_RESTRICTED"};
-    return names[held < MR_ARRAY_LEN(names) ? held : MR_TRACE_HELD_NOT];
 }
 
 static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather *g,
@@ -113,7 +103,7 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, t, "received_ns", s->received);
     add_u64(d, t, "inputs_ns", s->inputs);
     add_u64(d, o, "cpu_ns", s->cpu_ns);
-    (void)yyjson_mut_obj_add_str(d, o, "outcome", outcome_of(s->outcome));
+    (void)yyjson_mut_obj_add_str(d, o, "outcome", mr_span_outcome_name(s->outcome));
     add_u64(d, o, "nbytes", s->bytes);
     add_u64(d, o, "input_ns", s->input_ns);
     add_u64(d, o, "output_ns", s->output_ns);
@@ -125,7 +115,7 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, o, "pull_ns", mr_training_part_ns(s->training, MR_TRAINING_PULL, ran));
     add_u64(d, o, "push_ns", mr_training_part_ns(s->training, MR_TRAINING_PUSH, ran));
     add_u64(d, o, "wait_ns", mr_training_part_ns(s->training, MR_TRAINING_WAIT, ran));
-    (void)yyjson_mut_obj_add_str(d, o, "held", held_of(s->held));
+    (void)yyjson_mut_obj_add_str(d, o, "held", mr_span_held_name(s->held));
     return o;
 }
 
@@ -232,18 +222,36 @@ static int ask(
     return err;
 }
 
+/* Prints the spans. */
+static int show(struct timeline_config *k, const char *job, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
+    if (k->spans > SPANS_MAX)
+        return mr_fail(e, MR_EINVAL, "--spans: expected at most %u without a file", SPANS_MAX);
+    if (!k->spans) k->spans = SPANS_INIT;
+    int err =
+        mr_offline_is_wanted(&k->offline) ? read_offline(k, job, &doc, e) : ask(k, job, &doc, e);
+    if (!err && k->client.json) mr_client_print(doc);
+    if (!err && !k->client.json) print_spans(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    return err;
+}
+
 int mr_command_timeline(int argc, char **argv)
 {
     struct timeline_config k = {0};
     struct mr_texts rest = {0};
     struct mr_error e = {0};
-    yyjson_doc *doc = NULL;
     mr_config_load(&mr_timeline_spec, argc, argv, &k, &rest);
-    int err = mr_offline_is_wanted(&k.offline) ? read_offline(&k, rest.items[0], &doc, &e)
-                                               : ask(&k, rest.items[0], &doc, &e);
-    if (!err && k.client.json) mr_client_print(doc);
-    if (!err && !k.client.json) print_spans(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
+    const struct mr_timeline_export export = {.client = &k.client,
+        .offline = &k.offline,
+        .job = rest.items[0],
+        .chrome = k.chrome,
+        .perfetto = k.perfetto,
+        .after_ns = k.after,
+        .spans_max = k.spans};
+    int err =
+        k.chrome || k.perfetto ? mr_timeline_export(&export, &e) : show(&k, rest.items[0], &e);
     mr_texts_fini(&rest);
     mr_config_fini(&mr_timeline_spec, &k);
     return err ? mr_client_fail("timeline", &e) : MR_EXIT_OK;

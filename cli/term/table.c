@@ -112,6 +112,20 @@ static void shorten(const struct mr_table *t, struct layout *l, unsigned width, 
     }
 }
 
+/* Widens cut columns of keys, the narrowest first, by what is left of `width`. */
+static void widen(const struct mr_table *t, struct layout *l, unsigned width)
+{
+    while (total(t, l) < width) {
+        size_t least = t->count;
+        for (size_t i = 0; i < t->count; i++) {
+            if (t->columns[i].kind != MR_COLUMN_KEY || l->width[i] >= t->wanted[i]) continue;
+            if (least == t->count || l->width[i] < l->width[least]) least = i;
+        }
+        if (least == t->count) return;
+        l->width[least]++;
+    }
+}
+
 static void leave_out(const struct mr_table *t, struct layout *l, unsigned width)
 {
     for (size_t i = t->count; i-- > 0 && total(t, l) > width;)
@@ -132,6 +146,7 @@ static struct layout layout_of(const struct mr_table *t, unsigned width)
     shorten(t, &l, width, STUMP);
     leave_out(t, &l, width);
     shorten(t, &l, width, LEAST);
+    widen(t, &l, width);
     return l;
 }
 

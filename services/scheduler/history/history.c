@@ -77,7 +77,7 @@ int mr_history_graph(struct mr_history *h, mr_job_id job, struct mr_graph **out,
     return err;
 }
 
-int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
+int mr_history_spans(struct mr_history *h, mr_job_id job, const struct mr_history_visit *visit,
     uint64_t *not_recorded, struct mr_error *e)
 {
     const struct mr_trace_source source = {.redis = h->redis, .dir = h->dir};
@@ -86,11 +86,19 @@ int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather
     int err = mr_trace_view_load(&source, job, &view);
     if (err == MR_ENOENT) return mr_fail(e, err, "no trace of that job is in Redis");
     if (err) return mr_fail(e, err, "Redis: the trace of that job cannot be read");
-    mr_trace_read(&source, &view, mr_trace_gather_wants, mr_trace_gather_span, out, &tally);
-    mr_trace_gather_finish(out);
+    mr_trace_read(&source, &view, visit->wants, visit->fn, visit->ctx, &tally);
     mr_trace_view_fini(&view);
     *not_recorded = tally.not_recorded;
     return tally.is_away ? mr_fail(e, MR_EAWAY, "Redis went away") : MR_OK;
+}
+
+int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
+    uint64_t *not_recorded, struct mr_error *e)
+{
+    const struct mr_history_visit visit = {mr_trace_gather_wants, mr_trace_gather_span, out};
+    int err = mr_history_spans(h, job, &visit, not_recorded, e);
+    mr_trace_gather_finish(out);
+    return err;
 }
 
 int mr_history_account(struct mr_history *h, mr_job_id job, uint32_t steps_max,

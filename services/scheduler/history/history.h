@@ -29,6 +29,17 @@ int mr_history_graph(
  * dropped. MR_ENOENT: there is no trace of the job. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);
+struct mr_history_visit { /* as for mr_trace_read */
+    mr_trace_wants_fn wants;
+    mr_trace_span_fn fn;
+    void *ctx;
+};
+
+/* Calls visit->fn for each span of the job, in the order in which the scheduler recorded the ends.
+ * Memory is bounded by one block. `*not_recorded`: number of spans that were dropped. MR_ENOENT:
+ * there is no trace of the job. */
+int mr_history_spans(struct mr_history *h, mr_job_id job, const struct mr_history_visit *visit,
+    uint64_t *not_recorded, struct mr_error *e);
 /* Reads the account of the job. If the job was not over when its last span was written, the account
  * ends there. MR_ENOENT: there is no trace of the job. */
 int mr_history_account(struct mr_history *h, mr_job_id job, uint32_t steps_max,

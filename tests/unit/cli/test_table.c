@@ -140,11 +140,24 @@ static void a_line_loses_its_end_and_a_key_its_middle(void **state)
     mr_buf_fini(&out);
 }
 
+/* Width of the table with the shortest key that does not drop the column WHERE: a key of 12
+ * columns, numbers of 9, and words of 5 and 6. */
+#define STUMP_WIDTH (12 + 2 + 9 + 2 + 5 + 2 + 6)
+
+static void a_key_gets_the_room_of_a_column_that_was_left_out(void **state)
+{
+    (void)state;
+    const char *text = write_table(STUMP_WIDTH - 1, KEY);
+    assert_null(strstr(text, "WHERE"));
+    assert_int_equal(widest(text), STUMP_WIDTH - 1);
+}
+
 int main(void)
 {
     (void)setlocale(LC_CTYPE, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_cut_where_there_is_no_terminal),
+        cmocka_unit_test(a_key_gets_the_room_of_a_column_that_was_left_out),
         cmocka_unit_test(keys_lose_their_middle_and_numbers_nothing),
         cmocka_unit_test(a_column_that_may_miss_goes_before_keys_are_stumps),
         cmocka_unit_test(a_character_has_the_width_that_a_terminal_gives_it),

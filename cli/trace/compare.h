@@ -1,0 +1,62 @@
+/* The difference between the profiles of two jobs. No I/O. */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdint.h>
+#include <yyjson.h>
+
+struct mr_compare_time { /* ns of a class, or of a class and an operator, in both jobs */
+    const char *class;
+    const char *op; /* "": the row is about the class alone */
+    int64_t before, after;
+};
+
+enum mr_compare_measure {
+    MR_COMPARE_TASKS, /* attempts */
+    MR_COMPARE_WALL,
+    MR_COMPARE_CPU,
+    MR_COMPARE_QUEUE,
+    MR_COMPARE_BYTES,
+    MR_COMPARE_MEDIAN,
+    MR_COMPARE_P99,
+    MR_COMPARE_MEASURES,
+};
+
+struct mr_compare_op {
+    const char *op;
+    int64_t path_change; /* change of the time on the critical path in which it ran, ns */
+    int64_t before[MR_COMPARE_MEASURES], after[MR_COMPARE_MEASURES];
+};
+
+struct mr_compare_job {
+    int64_t wall_ns, slot_ns, slots;
+};
+
+struct mr_compare {
+    struct mr_compare_job before, after;
+    /* What explains the wall times, the largest change first; the times of all causes add up to the
+     * wall times. With `has_path` these are parts of the critical paths: the class "dependency" has
+     * a row for each operator that ran. Otherwise, if a job is not over, they are the time of each
+     * class, divided by the slots. */
+    bool has_path;
+    struct mr_compare_time *causes;
+    uint32_t causes_count, causes_room;
+    struct mr_compare_time *classes; /* slot time by class, the largest change first */
+    uint32_t classes_count, classes_room;
+    struct mr_compare_op *ops; /* the one that explains most first */
+    uint32_t ops_count, ops_room;
+};
+
+/* Compares two ProfileResponses. The texts of `out` are lent from the documents. */
+void mr_compare_profiles(yyjson_val *before, yyjson_val *after, struct mr_compare *out);
+void mr_compare_fini(struct mr_compare *c);
+
+/* Returns the name of the field of ProfileRow, for example "wall_ns". */
+const char *mr_compare_measure_name(enum mr_compare_measure measure);
+/* Appends a sentence that says how the wall time changed, and what explains most of the change. */
+void mr_compare_sum_up(
+    const struct mr_compare *c, const char *before, const char *after, struct mr_buf *out);
+/* Makes the comparison as a document, to be freed with yyjson_mut_doc_free. */
+yyjson_mut_doc *mr_compare_document(
+    const struct mr_compare *c, const char *before, const char *after);
