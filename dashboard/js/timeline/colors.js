@@ -3,7 +3,7 @@
  * Each colour has a contrast of at least 3:1 against the backgrounds of its theme. Any two operator
  * colours differ by at least 0.09 in OKLab, and any two class colours by at least 0.038, for normal
  * vision and for simulated protanopia, deuteranopia and tritanopia (Machado et al., 2009).
- * tests/unit/dashboard/timeline/colors.test.js holds these bounds. A colour is never the only sign:
+ * tests/unit/dashboard/timeline/colors.test.mjs holds these bounds. A colour is never the only sign:
  * the name stands beside it, or in the tooltip. */
 
 /** @typedef {"light" | "dark"} Theme */
@@ -24,7 +24,7 @@ export const OP_COLORS = [
  * @type {Readonly<Record<string, Record<Theme, string>>>} */
 export const CLASS_COLORS = {
     compute: { light: "#2657bf", dark: "#6194f8" },
-    preempted: { light: "#770000", dark: "#b14c40" },
+    preempted: { light: "#770000", dark: "#b65145" },
     blocked: { light: "#2c366a", dark: "#5f6ca0" },
     input: { light: "#3d94c2", dark: "#83d0fd" },
     output: { light: "#005461", dark: "#4e8b98" },
