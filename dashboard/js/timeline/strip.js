@@ -70,22 +70,34 @@ export function drawRow(out, line, tile, row, scale, from, until, table) {
     for (let c = first; c < end; c++) {
         const a = Math.max(0, offset + c * perColumn);
         const b = Math.min(TILE_PX, offset + (c + 1) * perColumn);
-        let color = 0;
-        let weight = 0;
-        let other = 0;
-        for (let p = Math.floor(a); p < b; p++) {
-            const color_ = colors[base + p];
-            if (color_ === 0) continue;
-            const w = ((p + 1 < b ? p + 1 : b) - (p > a ? p : a)) * fill[base + p];
-            // The colour with the most weight of two or three pixels: Boyer and Moore's vote.
-            if (color_ === color) weight += w;
-            else if (w > weight) {
-                other += weight;
-                color = color_;
-                weight = w;
-            } else other += w;
-        }
-        const share = Math.min(255, (weight + other) / (b - a));
-        out[line + c] = table[color * SHADES + (share >> 3)];
+        out[line + c] = table[mixed(colors, fill, base, a, b)];
     }
+}
+
+/** Several pixels as one: the name with the most time among them, and the share of all names.
+ * @param {Uint16Array} colors @param {Uint8Array} fill @param {number} base of the row
+ * @param {number} a @param {number} b place and end, in pixels of the tile @returns {number} index in a table of Shades */
+function mixed(colors, fill, base, a, b) {
+    let color = 0;
+    let most = 0;
+    let all = 0;
+    for (let p = Math.floor(a); p < b; p++) {
+        const name = colors[base + p];
+        if (name === 0) continue;
+        all += part(p, a, b) * fill[base + p];
+        if (name === color) continue;
+        // There are few pixels, so the time of each name is simply added up.
+        let time = 0;
+        for (let q = p; q < b; q++) if (colors[base + q] === name) time += part(q, a, b) * fill[base + q];
+        if (time > most) {
+            most = time;
+            color = name;
+        }
+    }
+    return color * SHADES + (Math.min(255, all / (b - a)) >> 3);
+}
+
+/** Which part of a pixel lies between two places. @param {number} p @param {number} a @param {number} b */
+function part(p, a, b) {
+    return (p + 1 < b ? p + 1 : b) - (p > a ? p : a);
 }

@@ -70,6 +70,12 @@ test("a column over several pixels has the colour with the most time, and the sh
     assert.equal(out[3], shades.table[2 * 32 + (191 >> 3)]);
 });
 
+test("a name with many short parts wins over one long part", () => {
+    const runs = [[2, 90], [1, 200], [2, 90], [2, 90]];
+    const { out, shades } = drawn(tileOf((px) => runs[px % 4]), { nsPerPx: 4, first: 0, width: 128 });
+    assert.equal(out[3], shades.table[2 * 32 + (Math.floor(470 / 4) >> 3)]);
+});
+
 test("a short task in an idle column is still seen", () => {
     const { out, shades } = drawn(tileOf((px) => (px === 8 ? [1, 3] : [0, 0])), { nsPerPx: 4, first: 0, width: 128 });
     assert.notEqual(out[2], shades.empty);

@@ -13,8 +13,9 @@ test("the whole job has a margin on both sides", () => {
 
 test("a job without duration has a window", () => {
     const w = view.whole(0);
-    assert.ok(w.until > w.from);
-    assert.deepEqual(view.clamp({ from: 5, until: 5 }, 0), w);
+    assert.ok(w.from < 0 && w.until > 0);
+    const c = view.clamp({ from: 5, until: 5 }, 0);
+    assert.ok(c.from < 0 && c.until > 0);
 });
 
 test("a zoom keeps the time under the pointer", () => {
