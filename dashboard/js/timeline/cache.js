@@ -1,12 +1,13 @@
-/* Values that are loaded on demand, kept up to a number of bytes, the least recently used given up
- * first. Requests that nobody wants any more are aborted. Knows nothing of tiles. */
+/* Values that are loaded on demand, kept up to a number of bytes. Of those that are not wanted now, the
+ * least recently used is given up first. If what is wanted alone exceeds the bound, its less urgent
+ * part is not loaded. Requests for what is not wanted any more are aborted. Knows nothing of tiles. */
 
 /**
  * @template T
  * @typedef {object} LoaderOptions
  * @property {(key: string, signal: AbortSignal) => Promise<T>} load
  * @property {(value: T) => number} bytesOf
- * @property {number} bytesMax bound of all values together
+ * @property {number} bytesMax bound of all values together; answers under way may exceed it
  * @property {number} [active] requests at a time
  * @property {() => void} [onChange] a value arrived, or a request failed
  * @property {(run: () => void, ms: number) => any} [later] setTimeout
@@ -26,8 +27,8 @@ export class Loader {
         this.active = new Map();
         /** Keys that failed, and how often. @type {Map<string, {count: number, isDue: boolean}>} */
         this.failed = new Map();
-        /** @type {string[]} */
-        this.wanted = [];
+        /** The most urgent first. @type {Set<string>} */
+        this.wanted = new Set();
         this.bytes = 0;
         /** @type {unknown} */
         this.error = null;
@@ -46,8 +47,7 @@ export class Loader {
     /** Says what is wanted now, the most urgent first. Other requests are aborted.
      * @param {string[]} keys */
     want(keys) {
-        this.wanted = keys;
-        const set = new Set(keys);
+        const set = (this.wanted = new Set(keys));
         for (const [key, controller] of this.active)
             if (!set.has(key)) {
                 this.active.delete(key);
@@ -91,6 +91,7 @@ export class Loader {
     start() {
         for (const key of this.wanted) {
             if (this.isClosed || this.active.size >= (this.o.active ?? 4)) return;
+            if (this.bytes > this.o.bytesMax && !this.makeRoom()) return;
             const failure = this.failed.get(key);
             if (this.isMissing(key) && !this.active.has(key) && (!failure || failure.isDue)) this.request(key);
         }
@@ -135,10 +136,17 @@ export class Loader {
         const bytes = this.o.bytesOf(value);
         this.values.set(key, { value, bytes, isStale: false });
         this.bytes += bytes;
-        for (const [old, entry] of this.values) {
-            if (this.bytes <= this.o.bytesMax || old === key) break;
-            this.values.delete(old);
+        this.makeRoom();
+    }
+
+    /** Gives up values that are not wanted. @returns {boolean} the bound holds */
+    makeRoom() {
+        for (const [key, entry] of this.values) {
+            if (this.bytes <= this.o.bytesMax) return true;
+            if (this.wanted.has(key)) continue;
+            this.values.delete(key);
             this.bytes -= entry.bytes;
         }
+        return this.bytes <= this.o.bytesMax;
     }
 }

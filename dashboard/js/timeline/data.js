@@ -4,7 +4,7 @@ import { Loader } from "./cache.js";
 import { OpPalette, classColor, rgb } from "./colors.js";
 import { SPANS_MAX, chunkBytes, chunkExponent, chunkFrom, chunkId, chunksOf } from "./spans.js";
 import { Shades, drawRow } from "./strip.js";
-import { Names, TILE_PX, TILE_ROWS, bytesOf, decode, idOf, isOpen, keyOf, levelFor, plan, standIns, tileWidth, indexesOf } from "./tiles.js";
+import { Names, TILE_PX, TILE_ROWS, bytesOf, decode, idOf, isOpen, keyOf, levelFor, crowd, plan, standIns, tileWidth, indexesOf } from "./tiles.js";
 import { rowsShown } from "./view.js";
 
 /** @typedef {import("./tiles.js").Tile} Tile */
@@ -45,8 +45,10 @@ export class Data {
         this.beginNs = BigInt(source.beginNs);
         this.extent = 0;
         this.rowsCount = 0;
-        /** Widest window in which every span is drawn. */
-        this.moreSpansNs = 0;
+        /** Spans are drawn, not tiles. */
+        this.isNear = false;
+        /** Width of the chunks of spans, as an exponent of 2. */
+        this.exponent = 8;
         this.ops = new OpPalette();
         /** @type {Record<ColorBy, Names>} */
         this.names = { op: new Names(), class: new Names() };
@@ -80,9 +82,12 @@ export class Data {
 
     /** The source may say more now. What is shown is loaded again if it was not complete. */
     refresh() {
+        const before = this.rowsCount;
         this.readSource();
-        this.tiles.expire((tile) => isOpen(tile, this.rowsCount, LAG_NS));
-        this.chunks.expire((c) => (c.index + 1) * 2 ** c.exponent > c.end - LAG_NS);
+        // Rows are sorted by worker, so a new worker may move all of them.
+        const isMoved = before !== this.rowsCount;
+        this.tiles.expire((tile) => isMoved || isOpen(tile, this.rowsCount, LAG_NS));
+        this.chunks.expire((c) => isMoved || (c.index + 1) * 2 ** c.exponent > c.end - LAG_NS);
         this.asked.clear();
     }
 
@@ -109,7 +114,6 @@ export class Data {
             fromNs, untilNs: fromNs + BigInt(width), width: TILE_PX, firstRow, rows: TILE_ROWS, color: id.by, signal,
         });
         const tile = decode(id, answer, this.names[id.by], this.beginNs, end);
-        this.moreSpansNs = Number(answer.more_spans_ns ?? 0);
         tile.slots.forEach((slot, i) => this.slots.set(firstRow + i, slot));
         return tile;
     }
@@ -125,9 +129,29 @@ export class Data {
         return chunkFrom(key, spans, this.beginNs, end);
     }
 
-    /** @param {Window} w @returns {boolean} */
-    showsSpans(w) {
-        return w.until - w.from <= this.moreSpansNs;
+    /** Chooses between tiles and spans. Both choices are kept for a while when the density changes,
+     * so that panning does not switch to and fro.
+     * @param {Window} w @param {number} nsPerPx @param {ColorBy} by @param {{first: number, count: number}} shown */
+    choose(w, nsPerPx, by, shown) {
+        const level = levelFor(nsPerPx);
+        const block = Math.floor(shown.first / TILE_ROWS);
+        const get = (/** @type {string} */ key) => this.tiles.get(key);
+        const density = crowd(w, level, this.extent, (index) => {
+            const id = { by, level, index, block };
+            return get(keyOf(id)) ?? standIns(id, get)[0];
+        });
+        const width = w.until - w.from;
+        if (density === undefined) {
+            // A jump to a place of which nothing is known: a window of the same width stays as it is.
+            this.isNear = this.isNear && width <= 6 * 2 ** this.exponent;
+            return;
+        }
+        this.isNear = density <= (this.isNear ? 1.5 : 1);
+        if (!this.isNear) return;
+        const more = width / Math.max(density, 1e-9);
+        const isHere = chunksOf(w, this.exponent, this.extent, shown.first, shown.count).every((key) => this.chunks.get(key));
+        const chunk = 2 ** this.exponent;
+        if (width > 6 * chunk || (!isHere && chunk > 4 * more)) this.exponent = chunkExponent(more);
     }
 
     /** Loads what a window needs, then what is near. @param {Window} w @param {number} nsPerPx
@@ -138,7 +162,8 @@ export class Data {
         this.askSlots(shown.first, shown.count);
         const { visible, near } = plan(w, nsPerPx, this.extent, by, shown.first, shown.count, this.rowsCount);
         this.tiles.want(visible.concat(near).map(keyOf));
-        this.chunks.want(this.showsSpans(w) ? chunksOf(w, chunkExponent(this.moreSpansNs), this.extent, shown.first, shown.count) : []);
+        this.choose(w, nsPerPx, by, shown);
+        this.chunks.want(this.isNear ? chunksOf(w, this.exponent, this.extent, shown.first, shown.count) : []);
     }
 
     /** @param {number} first @param {number} count */
@@ -163,14 +188,14 @@ export class Data {
     /** The chunks of a window that are here, in the order of time. @param {Window} w @param {Rows} rows
      * @returns {Chunk[]} */
     chunksIn(w, rows) {
-        if (!this.showsSpans(w)) return [];
+        if (!this.isNear) return [];
         const shown = rowsShown(rows);
-        const keys = chunksOf(w, chunkExponent(this.moreSpansNs), this.extent, shown.first, shown.count);
+        const keys = chunksOf(w, this.exponent, this.extent, shown.first, shown.count);
         /** @type {Chunk[]} */
         const found = [];
         for (const key of keys) {
             const chunk = this.chunks.get(key);
-            if (chunk) found.push(chunk);
+            if (chunk && !chunk.isCut) found.push(chunk);
         }
         return found.sort((a, b) => a.index - b.index || a.block - b.block);
     }
@@ -240,8 +265,7 @@ export class Data {
 
     /** @param {Window} w @param {number} row @returns {import("./spans.js").SpanRow[]} spans of a row that are here */
     rowSpans(w, row) {
-        const exponent = chunkExponent(Math.max(1, this.moreSpansNs));
-        const keys = chunksOf(w, exponent, this.extent, row, 1);
+        const keys = chunksOf(w, this.exponent, this.extent, row, 1);
         return keys.map((key) => this.chunks.get(key)?.rows.get(row)).filter((r) => r !== undefined);
     }
 

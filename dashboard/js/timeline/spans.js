@@ -32,14 +32,15 @@ import { TILE_ROWS } from "./tiles.js";
  * @property {number} block of rows
  * @property {Map<number, SpanRow>} rows
  * @property {number} count
+ * @property {boolean} isCut there are more spans than one request gives, so tiles are drawn instead
  * @property {number} end of what was known of the job
  */
 
 /** Spans of one request. */
 export const SPANS_MAX = 50000;
 
-/** The exponent of chunks: two of them always cover a window that shows spans.
- * @param {number} moreSpansNs widest window that shows spans @returns {number} */
+/** The exponent of chunks: at most four of them cover a window that shows spans.
+ * @param {number} moreSpansNs widest window that begins to show spans @returns {number} */
 export function chunkExponent(moreSpansNs) {
     return Math.max(8, Math.floor(Math.log2(moreSpansNs)));
 }
@@ -72,7 +73,8 @@ export function chunkId(key) {
 export function chunkFrom(key, spans, beginNs, end) {
     /** @type {Map<number, Array<{start: number, finish: number, span: Span}>>} */
     const byRow = new Map();
-    for (const span of spans) {
+    const isCut = spans.length >= SPANS_MAX;
+    for (const span of isCut ? [] : spans) {
         const start = Number(BigInt(span.startedNs) - beginNs);
         const finish = Math.max(start, Number(BigInt(span.finishedNs) - beginNs));
         const list = byRow.get(span.row);
@@ -92,7 +94,7 @@ export function chunkFrom(key, spans, beginNs, end) {
             spans: list.map((s) => s.span),
         });
     }
-    return { ...chunkId(key), rows, count: spans.length, end };
+    return { ...chunkId(key), rows, count: isCut ? 0 : spans.length, isCut, end };
 }
 
 /** @param {Chunk} chunk @returns {number} about the bytes that the chunk keeps */

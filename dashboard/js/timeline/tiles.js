@@ -28,6 +28,7 @@ const FINER_MAX = 2;
  * @property {Uint8Array} fill 0-255: share of the time
  * @property {Array<{worker: string, slot: number}>} slots of the rows
  * @property {number} rowsCount all rows of the job, when the answer was made
+ * @property {number} moreSpansNs a window of this width has few enough spans to draw each; 0: not known
  * @property {number} end of what was known of the job when the answer was made, in nanoseconds
  */
 
@@ -196,7 +197,31 @@ export function decode(id, answer, names, beginNs, end) {
         id, rows: rows.length, colors, fill, end,
         slots: rows.map((row) => ({ worker: row.worker ?? "", slot: row.slot ?? 0 })),
         rowsCount: Number(answer.rows_count ?? 0),
+        moreSpansNs: Number(answer.more_spans_ns ?? 0),
     };
+}
+
+/**
+ * How many spans a window has, in units of what can be drawn: at most 1 means that each span is drawn.
+ * The service says the density for each tile.
+ * @param {Window} w @param {number} level @param {number} extent
+ * @param {(index: number) => Tile | undefined} find the tile, or one that stands in for it
+ * @returns {number | undefined} undefined: no tile is here
+ */
+export function crowd(w, level, extent, find) {
+    const width = tileWidth(level);
+    const range = indexesOf(w, level, extent);
+    let sum = 0;
+    let known = 0;
+    for (let index = range.first; index <= range.last; index++) {
+        const more = find(index)?.moreSpansNs ?? 0;
+        if (more <= 0) continue;
+        const overlap = Math.min(w.until, (index + 1) * width) - Math.max(w.from, index * width);
+        sum += overlap / more;
+        known += overlap;
+    }
+    // What is not known is taken to be like the rest.
+    return known > 0 ? (sum * (w.until - w.from)) / known : undefined;
 }
 
 /** @param {Tile} tile @returns {number} bytes that the tile keeps */

@@ -390,7 +390,7 @@ export class Timeline {
     /** The span under a place, if spans are drawn. @param {number} x @param {number} y @returns {Span | undefined} */
     spanAtPlace(x, y) {
         const row = this.rowAt(y);
-        if (row < 0 || !this.data.showsSpans(this.window)) return undefined;
+        if (row < 0 || !this.data.isNear) return undefined;
         for (const spans of this.data.rowSpans(this.window, row)) {
             const span = spanAt(spans, this.timeAt(x), this.nsPerCss * 2);
             if (span) return span;
@@ -419,10 +419,10 @@ export class Timeline {
         const time = this.timeAt(p.x);
         const pixel = this.data.pixelAt(time, row, this.nsPerCss / this.size.ratio, this.by);
         if (!pixel) return this.parts.hideTip();
-        const isIdle = this.by === "op" && this.data.showsSpans(this.window);
+        const isIdle = this.by === "op" && this.data.isNear;
         const part_ = isIdle ? { name: "", share: 0, from: time, until: time + this.nsPerCss } : pixel;
         const means = part_.name ? this.o.describe?.(part_.name, this.by) : undefined;
-        const words = pixelWords(part_, this.by, slot, means, !this.data.showsSpans(this.window));
+        const words = pixelWords(part_, this.by, slot, means, !this.data.isNear);
         this.parts.showTip({ ...words, color: part_.name ? this.data.colorOf(part_.name, this.by) : undefined }, p.x, p.y);
     }
 
@@ -543,7 +543,7 @@ export class Timeline {
         if (this.partAt(x, y) !== "plot") return;
         const span = this.spanAtPlace(x, y);
         if (span) this.select(span);
-        else if (this.data.showsSpans(this.window)) this.select(null);
+        else if (this.data.isNear) this.select(null);
         else void this.choose(row, this.timeAt(x));
     }
 

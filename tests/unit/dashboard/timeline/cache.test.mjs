@@ -97,8 +97,21 @@ test("a value larger than the bound is kept while it is the newest", async () =>
     assert.ok(r.loader.get("a"));
     r.loader.want(["b"]);
     await r.answer("b", "y");
+    r.loader.want([]);
     assert.equal(r.loader.get("a"), undefined);
     assert.equal(r.loader.bytes, 1);
+});
+
+test("what is wanted is not given up for what is less urgent, and loading ends", async () => {
+    const r = rig();
+    r.loader.want(["a", "b", "c", "d"]);
+    for (const key of ["a", "b", "c"]) if (r.open.has(key)) await r.answer(key, key.repeat(60));
+    assert.ok(r.loader.get("a"));
+    assert.ok(!r.began.includes("d"));
+    assert.equal(new Set(r.began).size, r.began.length);
+    r.loader.want(["d"]);
+    await r.answer("d");
+    assert.ok(r.loader.bytes <= 100);
 });
 
 test("a failed request waits longer each time, and others go on", async () => {

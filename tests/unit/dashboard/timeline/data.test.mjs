@@ -91,10 +91,13 @@ test("spans are asked for in a narrow window only, and found again", async () =>
     const r = rig(1e9);
     r.draw({ from: 0, until: 1e9 });
     await settle();
-    assert.equal(r.data.showsSpans({ from: 0, until: 1e9 }), false);
+    r.draw({ from: 0, until: 1e9 });
+    assert.equal(r.data.isNear, false);
     const w = { from: 5e8, until: 5.005e8 };
-    assert.equal(r.data.showsSpans(w), true);
     r.draw(w);
+    await settle();
+    r.draw(w);
+    assert.equal(r.data.isNear, true);
     await settle();
     const chunks = r.data.chunksIn(w, r.rows);
     assert.ok(chunks.length >= 1);
@@ -119,4 +122,54 @@ test("a pixel tells its operator and share", async () => {
     assert.equal(pixel_.share, 1);
     assert.ok(pixel_.from <= 3e8 && pixel_.until > 3e8);
     assert.equal(r.data.pixelAt(2e9, 1, 1e7, "op"), null);
+});
+
+test("spans stay while the density grows a little, and give way to tiles when it grows much", async () => {
+    let more = 1_000_000;
+    const r = rig(1e9);
+    const tiles = r.source.tiles.bind(r.source);
+    r.source.tiles = async (o) => ({ ...(await tiles(o)), more_spans_ns: String(more) });
+    const w = (from) => ({ from, until: from + 900_000 });
+    const rest = async (from) => {
+        for (let i = 0; i < 3; i++) {
+            r.draw(w(from));
+            await settle();
+        }
+        r.draw(w(from));
+        return r.data.isNear;
+    };
+    assert.equal(await rest(1e8), true);
+    const exponent = r.data.exponent;
+    more = 700_000;
+    assert.equal(await rest(3e8), true);
+    assert.equal(r.data.exponent, exponent);
+    more = 100_000;
+    assert.equal(await rest(6e8), false);
+});
+
+test("a chunk with more spans than an answer holds is not drawn", async () => {
+    const r = rig(1e9);
+    r.source.spans = async (o) => Array.from({ length: o.limit }, () => ({ row: 0, op: "add", key: "k", startedNs: o.fromNs, finishedNs: o.fromNs }));
+    const w = { from: 5e8, until: 5.005e8 };
+    for (let i = 0; i < 3; i++) {
+        r.draw(w);
+        await settle();
+    }
+    assert.equal(r.data.isNear, true);
+    assert.equal(r.data.chunksIn(w, r.rows).length, 0);
+});
+
+test("a new worker may move all rows, so every tile is loaded again", async () => {
+    const r = rig(100e9);
+    const w = { from: 0, until: 10e9 };
+    for (let i = 0; i < 5; i++) {
+        r.draw(w);
+        await settle();
+    }
+    const before = r.source.asked.length;
+    r.source.rowsCount = 5;
+    r.data.refresh();
+    r.draw(w);
+    await settle();
+    assert.ok(r.source.asked.length > before);
 });

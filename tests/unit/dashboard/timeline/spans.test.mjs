@@ -5,7 +5,7 @@ import * as spans from "../../../../dashboard/js/timeline/spans.js";
 const BEGIN = 1_700_000_000_000_000_000n;
 const span = (row, start, end, op = "add") => ({ row, startedNs: String(BEGIN + BigInt(start)), finishedNs: BEGIN + BigInt(end), op, key: `${op}-${start}` });
 
-test("at most three chunks cover a window that shows spans", () => {
+test("few chunks cover a window that shows spans", () => {
     for (const more of [300, 1e6, 3.3e9, 7e10]) {
         const exponent = spans.chunkExponent(more);
         for (const from of [0, more * 0.3, more * 7.7])

@@ -97,3 +97,12 @@ test("a tile over the end of a running job is open, one before it is not", () =>
     assert.equal(tiles.isOpen({ ...early, rows: 10 }, 64, 0), true);
     assert.equal(tiles.isOpen({ ...early, rows: 10 }, 10, 0), false);
 });
+
+test("the number of spans in a window is the sum over its tiles", () => {
+    const width = tiles.tileWidth(10);
+    const w = { from: 0, until: 2 * width };
+    const find = (index) => ({ moreSpansNs: index === 0 ? width : 4 * width });
+    assert.equal(tiles.crowd(w, 10, 100 * width, find), 1.25);
+    assert.equal(tiles.crowd(w, 10, 100 * width, (index) => (index === 0 ? find(0) : undefined)), 2);
+    assert.equal(tiles.crowd(w, 10, 100 * width, () => undefined), undefined);
+});
