@@ -7,7 +7,7 @@ import { BEGIN_NS, Synthetic } from "./synthetic.mjs";
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const FOLDERS = { "/page/": path.join(HERE, "page"), "/timeline/": path.resolve(HERE, "../../dashboard/js/timeline") };
-const TYPES = { ".js": "text/javascript", ".css": "text/css", ".html": "text/html; charset=utf-8" };
+const TYPES = { ".js": "text/javascript", ".css": "text/css", ".html": "text/html; charset=utf-8", ".svg": "image/svg+xml" };
 // The rules of the dashboard's own pages.
 const POLICY = "default-src 'self'; script-src 'self'; style-src 'self'";
 

@@ -281,7 +281,7 @@ function paintLabels(ctx, s) {
     ctx.rect(0, s.top, s.width, s.rows.height);
     ctx.clip();
     ctx.textBaseline = "middle";
-    const small = Math.round(Math.min(11 * s.ratio, Math.max(7 * s.ratio, pitch * 0.8)));
+    const small = Math.round(Math.min(11 * s.ratio, Math.max(9 * s.ratio, pitch * 0.8)));
     const pad = Math.round(8 * s.ratio);
     const slotWidth = Math.round(22 * s.ratio);
     // Numbers of slots stand where they do not touch each other.
@@ -337,8 +337,9 @@ function paintWorker(ctx, s, row, pad, room) {
 function paintGrid(ctx, s, t) {
     ctx.fillStyle = s.look.quiet;
     ctx.globalAlpha = 0.22;
+    const height = Math.min(s.rows.height, s.rows.count * s.rows.pitch - s.rows.scroll);
     for (const tick of t.ticks)
-        ctx.fillRect(s.left + Math.round(placeOf(s.scale, tick.time)), s.top, Math.max(1, Math.round(s.ratio)), s.rows.height);
+        ctx.fillRect(s.left + Math.round(placeOf(s.scale, tick.time)), s.top, Math.max(1, Math.round(s.ratio)), height);
     ctx.globalAlpha = 1;
 }
 
