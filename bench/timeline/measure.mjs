@@ -1,7 +1,7 @@
-/* Measures the dashboard's timeline in Chromium on a synthetic job of 100 million spans and 64 slots:
+/* Measures the timeline of the dashboard in Chromium on a synthetic job of 100 million spans and 64 slots:
  * frame times while somebody pans and zooms, and the memory of the page. The machine should be idle.
  *
- *     npm install --prefix DIR playwright-core@1.65.1
+ *     npm install --prefix DIR playwright-core@1.57.0
  *     node bench/timeline/measure.mjs --modules DIR [--json FILE] [--pictures DIR] [--check]
  *
  * The input goes through the browser, as from a mouse. The times are the browser's own: its trace has

@@ -215,7 +215,8 @@ function paintPath(ctx, s) {
     const middle = (/** @type {number} */ row) => s.top + rowTop(s.rows, row) + Math.round((pitch - gap - thick) / 2);
     const list = strokes(s.path, s.scale);
     const halo = Math.max(1, Math.round(s.ratio));
-    const isDense = list.filter((p) => p.width === 0).length * SPARSE_PX * s.ratio > s.scale.width;
+    const crossings = list.filter((p) => p.width === 0).length;
+    const strength = s.scale.width / Math.max(1, crossings * SPARSE_PX * s.ratio);
     for (const pass of [0, 1]) {
         ctx.fillStyle = pass ? s.look.text : s.look.ground;
         const grow = pass ? 0 : halo;
@@ -223,8 +224,8 @@ function paintPath(ctx, s) {
             const y = middle(p.top);
             const bottom = middle(p.bottom) + thick;
             if (bottom < s.top || y > s.top + s.rows.height) continue;
-            if (isDense && p.width === 0) {
-                ctx.globalAlpha = 0.3;
+            if (strength < 1 && p.width === 0) {
+                ctx.globalAlpha = Math.max(0.25, 0.8 * strength);
                 if (pass) ctx.fillRect(s.left + p.x, y, halo, bottom - y);
                 ctx.globalAlpha = 1;
                 continue;

@@ -61,7 +61,8 @@ export function lookOf(element, wanted) {
     const known = DEFAULTS[theme];
     const text = resolve(read("text"), known.text);
     const line = resolve(read("line"), known.line);
-    const track = mix(panel, text, theme === "light" ? 0.035 : 0.045);
+    // Darker than the page in both themes: in the dark one, colours then have more contrast.
+    const track = theme === "light" ? mix(panel, text, 0.035) : mix(panel, [0, 0, 0], 0.28);
     const quiet = resolve(read("quiet"), known.quiet);
     return {
         theme, track, trackText: css(track), ground: css(panel), text: css(text), line: css(line),

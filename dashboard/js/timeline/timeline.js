@@ -10,6 +10,7 @@
  * Wheel: ctrl zooms, shift pans, alt changes the height of rows; a plain wheel scrolls the rows, or
  * the page if no row is left. The other gestures and the keys are listed in text.js. */
 import { rgb } from "./colors.js";
+import { Control } from "./control.js";
 import { Data } from "./data.js";
 import { listen } from "./input.js";
 import { Texts, paint } from "./paint.js";
@@ -17,7 +18,7 @@ import { Parts } from "./parts.js";
 import { pathFrom } from "./path.js";
 import { nextSpan, spanNear } from "./select.js";
 import { spanAt } from "./spans.js";
-import { pixelWords, spanSentence, spanWords, timesOf, windowSentence } from "./text.js";
+import { pixelWords, spanSentence, spanWords, timesOf } from "./text.js";
 import { lookOf } from "./theme.js";
 import * as view from "./view.js";
 
@@ -98,7 +99,7 @@ export class Timeline {
 
         this.still = matchMedia("(prefers-reduced-motion: reduce)");
         this.observers = this.observe();
-        this.unlisten = listen(this.parts.root, this.parts.canvas, this.actions());
+        this.unlisten = listen(this.parts.root, this.parts.canvas, new Control(this).actions());
         this.readLook();
         this.resize();
     }
@@ -479,143 +480,5 @@ export class Timeline {
         const length = Math.max(mark.end - mark.start, view.WINDOW_MIN / 3);
         const middle = (mark.start + mark.end) / 2;
         this.moveTo(view.clamp({ from: middle - length * 1.5, until: middle + length * 1.5 }, this.data.extent));
-    }
-
-    /* ---- gestures and keys ---- */
-
-    /** @returns {import("./input.js").Actions} */
-    actions() {
-        let began = { window: this.window, scroll: 0 };
-        let fingers = { a: 0, b: 0 };
-        const place = (/** @type {number} */ x) => (x * this.size.ratio - this.size.left) / this.plotWidth;
-        return {
-            partAt: (x, y) => this.partAt(x, y),
-            beginDrag: () => (began = { window: (this.move = null, this.window), scroll: this.rows.scroll }),
-            drag: (dx, dy) => {
-                this.scrollRows(began.scroll - dy * this.size.ratio);
-                this.show(view.pan(began.window, -dx * this.nsPerCss, this.data.extent));
-            },
-            beginPinch: (a, b) => (fingers = { a: this.timeAt(a), b: this.timeAt(b) }),
-            pinch: (a, b) => this.show(view.pinch(fingers.a, fingers.b, place(a), place(b), this.data.extent)),
-            jump: (x) => {
-                const width = this.window.until - this.window.from;
-                const center = place(x) * this.data.extent;
-                this.show(view.clamp({ from: center - width / 2, until: center + width / 2 }, this.data.extent));
-            },
-            brush: (from, until, isDone) => this.brushTo(from, until, isDone),
-            zoomAt: (x, factor) => this.show(view.zoom(this.window, factor, this.timeAt(x), this.data.extent)),
-            panBy: (dx) => this.show(view.pan(this.window, dx * this.nsPerCss, this.data.extent)),
-            scrollBy: (dy) => this.scrollRows(this.rows.scroll + dy * this.size.ratio),
-            growRows: (factor) => this.setPitch((this.rows.pitch / this.size.ratio) * factor),
-            hover: (x, y) => {
-                this.pointer = { x, y };
-                this.draw();
-            },
-            leave: () => {
-                this.pointer = this.hover = null;
-                this.parts.hideTip();
-                this.draw();
-            },
-            click: (x, y) => this.clickAt(x, y),
-            doubleClick: (x, y) => this.doubleClickAt(x, y),
-            hintWheel: () => this.hintWheel(),
-            key: (key, isLarge) => this.key(key, isLarge),
-        };
-    }
-
-    /** @param {number | null} from CSS pixels @param {number} until @param {boolean} isDone */
-    brushTo(from, until, isDone) {
-        const px = (/** @type {number} */ x) => Math.min(this.plotWidth, Math.max(0, Math.round(x * this.size.ratio - this.size.left)));
-        this.brush = from === null || isDone ? null : { from: px(from), until: px(until) };
-        if (from !== null && isDone) {
-            const [a, b] = [this.timeAt(Math.min(from, until)), this.timeAt(Math.max(from, until))];
-            this.moveTo(view.clamp({ from: a, until: b }, this.data.extent));
-        }
-        this.draw();
-    }
-
-    /** @param {number} x @param {number} y */
-    clickAt(x, y) {
-        const row = this.rowAt(y);
-        if (row < 0) return;
-        this.cursorRow = row;
-        this.draw();
-        if (this.partAt(x, y) !== "plot") return;
-        const span = this.spanAtPlace(x, y);
-        if (span) this.select(span);
-        else if (this.data.isNear) this.select(null);
-        else void this.choose(row, this.timeAt(x));
-    }
-
-    /** @param {number} x @param {number} y */
-    doubleClickAt(x, y) {
-        if (this.partAt(x, y) !== "plot") return;
-        const span = this.spanAtPlace(x, y);
-        if (span) this.zoomTo({ row: span.row, ...timesOf(span, this.data.beginNs) });
-        else this.moveTo(view.zoom(this.target(), 0.25, this.timeAt(x), this.data.extent));
-    }
-
-    /** A plain wheel did nothing here: says which one zooms. */
-    hintWheel() {
-        clearTimeout(this.hint);
-        this.parts.setNote("Hold Ctrl and turn the wheel to zoom");
-        this.hint = window.setTimeout(() => {
-            this.hint = 0;
-            this.draw();
-            this.parts.setNote("");
-        }, 1500);
-    }
-
-    /** @param {string} key @param {boolean} isLarge with shift @returns {boolean} */
-    key(key, isLarge) {
-        const extent = this.data.extent;
-        const w = this.target();
-        const width = w.until - w.from;
-        const by = (/** @type {number} */ part) => this.windowKey(view.pan(w, part * width * (isLarge ? 5 : 1), extent));
-        switch (key.length === 1 ? key.toLowerCase() : key) {
-            case "ArrowLeft": case "a": by(-0.1); return true;
-            case "ArrowRight": case "d": by(0.1); return true;
-            case "+": case "=": case "w": this.windowKey(view.zoom(w, isLarge ? 0.25 : 0.7, this.middle(), extent)); return true;
-            case "-": case "_": case "s": this.windowKey(view.zoom(w, isLarge ? 4 : 1 / 0.7, this.middle(), extent)); return true;
-            case "0": this.windowKey(view.whole(extent)); return true;
-            case "Home": this.windowKey(view.pan(w, -w.from - extent, extent)); return true;
-            case "End": this.windowKey(view.pan(w, extent * 2, extent)); return true;
-            case "ArrowUp": this.rowKey(-1); return true;
-            case "ArrowDown": this.rowKey(1); return true;
-            case "PageUp": return this.scrollRows(this.rows.scroll - this.rows.height * 0.9);
-            case "PageDown": return this.scrollRows(this.rows.scroll + this.rows.height * 0.9);
-            case ",": void this.chooseNext(-1); return true;
-            case ".": void this.chooseNext(1); return true;
-            case "Enter": void this.choose(Math.max(0, this.cursorRow), (w.from + w.until) / 2); return true;
-            case "f": if (this.selected) this.zoomTo(this.selected); return true;
-            case "[": this.setPitch(this.rows.pitch / this.size.ratio - 2); return true;
-            case "]": this.setPitch(this.rows.pitch / this.size.ratio + 2); return true;
-            case "?": this.parts.toggleHelp(); return true;
-            case "Escape":
-                this.parts.toggleHelp(false);
-                this.parts.hideTip();
-                this.cursorRow = -1;
-                if (this.selected) this.select(null);
-                this.draw();
-                return true;
-            default: return false;
-        }
-    }
-
-    /** @param {Window} w */
-    windowKey(w) {
-        this.moveTo(w);
-        this.parts.say(windowSentence(w.from, w.until));
-    }
-
-    /** @param {number} by */
-    rowKey(by) {
-        const count = this.data.rowsCount;
-        if (count === 0) return;
-        this.cursorRow = Math.min(count - 1, Math.max(0, this.cursorRow < 0 ? view.rowsShown(this.rows).first : this.cursorRow + by));
-        this.scrollRows(view.scrollTo(this.rows, this.cursorRow));
-        const slot = this.data.slots.get(this.cursorRow);
-        this.parts.say(slot ? `${slot.worker}, slot ${slot.slot}.` : `Row ${this.cursorRow + 1}.`);
-        this.draw();
     }
 }

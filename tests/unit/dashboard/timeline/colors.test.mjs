@@ -3,7 +3,7 @@ import fs from "node:fs";
 import test from "node:test";
 import * as colors from "../../../../dashboard/js/timeline/colors.js";
 
-const GROUNDS = { light: ["#ffffff", "#f5f6f7"], dark: ["#0f1318", "#161b22", "#1e232a"] };
+const GROUNDS = { light: ["#ffffff", "#f5f6f7"], dark: ["#0f1318", "#14181c", "#1c2227"] };
 // Matrices of Machado, Oliveira and Fernandes (2009) for dichromats, on linear RGB.
 const SIGHTS = {
     normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
