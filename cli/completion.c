@@ -144,7 +144,7 @@ static const struct mr_option *find_flag(const struct mr_config_spec *spec, cons
     return NULL;
 }
 
-/* Takes over the value of a flag that names the cluster. */
+/* Keeps the value of --url, --token or --tls-ca for requests to the cluster. */
 static void take_client(struct line *l, const struct mr_option *o, const char *value)
 {
     if (!strcmp(o->name, "url")) l->client.url = value;

@@ -1,4 +1,5 @@
-/* `millrace profile`: what the time of all slots went into while a job was in the cluster. */
+/* `millrace profile`: what the time of all slots went into while a job, or the roles of a training
+ * session, were in the cluster. */
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
@@ -41,10 +42,11 @@ static const struct mr_option profile_options[] = {
 
 const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
     .summary =
-        "Shows what the time of all slots went into while a job was in the cluster, or in the "
-        "last minute.",
-    .usage = "[flags] [JOB]",
+        "Shows what the time of all slots went into while a job or a training was in the cluster, "
+        "or in the last minute.",
+    .usage = "[flags] [JOB|TRAINING]",
     .examples = "  millrace profile j1kq07ab-7\n"
+                "  millrace profile t1-7\n"
                 "  millrace profile --last 10m\n"
                 "  millrace profile j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
                 "  millrace profile j1kq07ab-7 --steps 20\n",
@@ -173,8 +175,11 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
     uint64_t lost = mr_json_get_u64(root, "not_recorded");
     yyjson_val *path = yyjson_obj_get(root, "critical_path");
     (void)printf("%s%s: %.3f s on %" PRIu64 " slots, %.0f %% of their time unused\n\n",
-        job ? "job " : "the cluster", job ? job : "", seconds(root, "wall_ns"),
-        mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
+        !job          ? "the cluster"
+        : *job == 't' ? "training "
+                      : "job ",
+        job ? job : "", seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
+        mr_json_get_real(root, "white_space") * 100);
     print_classes(root, "SLOT TIME s", seconds(root, "slot_ns"));
     (void)printf("\n");
     print_ops(root);
@@ -190,7 +195,8 @@ static int ask(
     int err = mr_client_open(&k->client, &c, e);
     if (!err && job)
         err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e,
-            "/v1/jobs/%s/profile?steps_max=%" PRIu64, escaped, k->steps);
+            "/v1/%s/%s/profile?steps_max=%" PRIu64, *job == 't' ? "trainings" : "jobs", escaped,
+            k->steps);
     else if (!err)
         err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e, "/v1/account?from_ns=%" PRIu64,
             mr_clock_wall() - k->last);

@@ -2,6 +2,7 @@
  * with --offline, from Redis and the scheduler's files beneath --dir. The output has the same
  * format in both cases. */
 #include "base/alloc.h"
+#include "account/training_shares.h"
 #include "cli/internal.h"
 #include "cli/offline.h"
 #include "cli/term/table.h"
@@ -119,6 +120,11 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, o, "late_ns", s->late_ns);
     add_u64(d, o, "delayed_ns", s->delayed_ns);
     add_u64(d, o, "room_ns", s->room_ns);
+    mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
+    add_u64(d, o, "feed_ns", mr_training_part_ns(s->training, MR_TRAINING_FEED, ran));
+    add_u64(d, o, "pull_ns", mr_training_part_ns(s->training, MR_TRAINING_PULL, ran));
+    add_u64(d, o, "push_ns", mr_training_part_ns(s->training, MR_TRAINING_PUSH, ran));
+    add_u64(d, o, "wait_ns", mr_training_part_ns(s->training, MR_TRAINING_WAIT, ran));
     (void)yyjson_mut_obj_add_str(d, o, "held", held_of(s->held));
     return o;
 }

@@ -226,6 +226,12 @@ static void does_mark_drawn(struct mr_op_call *call)
     run_of(call)->is_drawn = true;
 }
 
+static void does_note_training(struct mr_op_call *call, const struct mr_op_training_times *times)
+{
+    struct mr_op_run *r = run_of(call);
+    if (r->host->note_training) r->host->note_training(r->ctx, times);
+}
+
 struct pieces { /* the arguments of one call of `parallel` */
     struct mr_op_run *run;
     int (*block)(void *ctx, uint32_t block, uint32_t lane);
@@ -281,6 +287,7 @@ static const struct mr_op_services services = {
     .lanes = does_lanes,
     .parallel = does_parallel,
     .mark_drawn = does_mark_drawn,
+    .note_training = does_note_training,
 };
 
 /* ---- arguments become parameters ---- */

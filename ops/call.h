@@ -57,6 +57,8 @@ struct mr_op_host {
      * thread. */
     uint32_t (*lanes)(void *ctx);
     struct mr_blocks_end (*work)(void *ctx, const struct mr_blocks *work);
+    /* Takes the times of a training role. NULL: the host does not record them. */
+    void (*note_training)(void *ctx, const struct mr_op_training_times *times);
 };
 
 struct mr_op_run; /* memory in which one thread makes its calls, one after the other */

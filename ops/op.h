@@ -57,6 +57,14 @@ struct mr_op_task {
     struct mr_str key;
 };
 
+/* What the time of a training role went into, in ns. */
+struct mr_op_training_times {
+    uint64_t feed; /* fetching batches */
+    uint64_t pull; /* fetching parameters */
+    uint64_t push; /* sending gradients */
+    uint64_t wait; /* waiting for other roles */
+};
+
 /* The services of a call. A service that returns int returns MR_OK, or a negative code of
  * base/err.h after it has recorded an error text. The operator's `run` passes this code on. Before
  * `run` returns MR_OK, it has called one of the `return_…` services: `return
@@ -118,6 +126,10 @@ struct mr_op_services {
     /* Marks the result as synthetic: an operator drew its data because no data was given. A result
      * with a marked input is marked as well. Values of only a few numbers do not keep the mark. */
     void (*mark_drawn)(struct mr_op_call *call);
+    /* Says what the time of a training role went into. The span of the call's task gets these
+     * times, and so does the profile of the job. A later call replaces the times of an earlier one.
+     */
+    void (*note_training)(struct mr_op_call *call, const struct mr_op_training_times *times);
 };
 
 struct mr_op_call {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LETTER 2 /* pixels of the side of a letter's dot */
+#define LETTER 2 /* width and height of one dot of the font, in pixels */
 #define ADVANCE (6 * LETTER)
 #define HEIGHT (7 * LETTER)
 

@@ -192,9 +192,9 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* True: the exchange may open its call again. Two kinds of calls are opened again: a stream of
- * events after its first reply, which then continues after its last event; and a call that waits,
- * until it has its answer or its wait is over. */
+/* True: the exchange may open its call again. A stream of events may do so once its first reply has
+ * come; the stream then continues after its last event. A call that may wait for its answer may do
+ * so while it has no answer and its wait is not over. */
 static bool may_reopen(const struct mr_exchange *x)
 {
     if (x->resume_field) return x->state != MR_EXCHANGE_SILENT;
@@ -369,7 +369,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
 static bool client_has_gone(const struct mr_exchange *x)
 {
     if (x->fd < 0 || !mr_parker_is_parked(&x->parker))
-        return false; /* an HTTP thread uses the connection at present */
+        return false; /* the connection is unknown, or an HTTP thread uses it at present */
     struct pollfd p = {.fd = x->fd, .events = POLLRDHUP};
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/defs.h"
+#include "account/training_shares.h"
 
 /* limit of gaps of a lane; one more is divided at once, as if the running jobs had ended */
 #define GAPS_MAX 4096u
@@ -390,9 +391,14 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     mr_duration within = late - MR_MIN(late, beside), of_output = MR_MIN(within, output);
     output -= of_output;
     input -= MR_MIN(within - of_output, input);
-    mr_duration room = MR_MIN(t->room_ns, output);
-    mr_duration cpu = MR_MIN(t->cpu_ns, wall - input - output - late);
-    mr_duration blocked = wall - input - output - late - cpu;
+    mr_duration room = MR_MIN(t->room_ns, output), blocked = wall - input - output - late;
+    mr_duration training[MR_TRAINING_PARTS];
+    for (unsigned i = 0; i < MR_TRAINING_PARTS; i++) {
+        training[i] = MR_MIN(mr_training_part_ns(t->training, i, wall), blocked);
+        blocked -= training[i];
+    }
+    mr_duration cpu = MR_MIN(t->cpu_ns, blocked);
+    blocked -= cpu;
     /* a paused thread uses no processor: the pause is a part of what is left */
     mr_duration paused =
         a->pauses.count ? mr_account_pauses_ns(&a->pauses, t->lane, t->started, t->finished) : 0;
@@ -400,7 +406,10 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     const struct {
         mr_duration ns;
         enum mr_account_class class;
-    } parts[] = {{input, MR_ACCOUNT_INPUT}, {cpu, MR_ACCOUNT_COMPUTE}, {late, MR_ACCOUNT_PREEMPTED},
+    } parts[] = {{input, MR_ACCOUNT_INPUT}, {training[MR_TRAINING_FEED], MR_ACCOUNT_FEED},
+        {training[MR_TRAINING_PULL], MR_ACCOUNT_PULL}, {cpu, MR_ACCOUNT_COMPUTE},
+        {training[MR_TRAINING_PUSH], MR_ACCOUNT_PUSH},
+        {training[MR_TRAINING_WAIT], MR_ACCOUNT_WAIT}, {late, MR_ACCOUNT_PREEMPTED},
         {paused, MR_ACCOUNT_STOPPED}, {blocked - paused, MR_ACCOUNT_BLOCKED},
         {room, MR_ACCOUNT_MEMORY}, {output - room, MR_ACCOUNT_OUTPUT}};
     mr_time at = t->started;
@@ -425,10 +434,23 @@ static void wait_divide(struct mr_account *a, uint32_t lane, const struct mr_acc
     gap_add(a, lane, l->settled, a->own.at);
 }
 
+/* Divides the time of a lane that exists only for this task. */
+static void beside_divide(
+    struct mr_account *a, const struct mr_account_task *t, const struct mr_account_recent *x)
+{
+    (void)lane_of(a, t->lane);
+    mr_time ready = x->ready ? MR_MIN(x->ready, x->started) : x->started;
+    mr_account_chain_begin(&a->own, ready, x->started);
+    mr_account_chain_follow(&a->own, &a->recents, x, &job_of(a, x->job)->times, 0);
+    mr_time known = chain_pieces(a, t->lane, &a->own, ready, x->started);
+    empty_piece(a, t->lane, MR_ACCOUNT_UNKNOWN, ready, known);
+    run_divide(a, t, 0);
+}
+
 void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
 {
     struct job *j = job_of(a, t->job);
-    struct lane *l = t->lane == MR_ACCOUNT_NONE ? NULL : lane_of(a, t->lane);
+    struct lane *l = t->lane == MR_ACCOUNT_NONE || t->is_beside ? NULL : lane_of(a, t->lane);
     mr_duration wall = t->finished > t->started ? t->finished - t->started : 0;
     if (!t->started || (l && !l->is_present)) return;
     const struct mr_account_recent x = {.job = t->job,
@@ -460,6 +482,7 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
         l->finished = x.finished;
         l->accounted = x.accounted;
     }
+    if (t->is_beside && t->lane != MR_ACCOUNT_NONE && wall) beside_divide(a, t, &x);
     mr_account_recents_put(&a->recents, &x);
     if (j->last == MR_ACCOUNT_NONE || x.finished >= j->last_finished) {
         j->last = x.index;

@@ -59,10 +59,14 @@ struct mr_account_task {
     mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
     mr_duration delayed_ns; /* wait of the worker's threads for a processor, before the start */
+    uint64_t training;      /* what a training role's time went into (account/training_shares.h) */
     /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,
      * MR_ACCOUNT_RESTRICTED, or 0 */
     uint8_t hold;
     bool is_restored; /* an input was read back from disk */
+    /* The task runs on a thread of its own, beside the slots. Then `lane` stands for this thread.
+     * The lane exists only from `ready` to `finished`. No call of mr_account_lane names it. */
+    bool is_beside;
 };
 
 /* `config` is copied. */

@@ -8,6 +8,10 @@ enum mr_account_class {
     MR_ACCOUNT_BLOCKED,   /* the operator waits: page faults, locks, files, sleep */
     MR_ACCOUNT_INPUT,     /* inputs are mapped or decoded */
     MR_ACCOUNT_OUTPUT,    /* the result is encoded or stored */
+    MR_ACCOUNT_FEED,      /* a training role fetches batches */
+    MR_ACCOUNT_PULL,      /* a training role fetches parameters */
+    MR_ACCOUNT_PUSH,      /* a training role sends gradients */
+    MR_ACCOUNT_WAIT,      /* a training role waits for other roles */
 
     /* The slot runs no task, because … */
     MR_ACCOUNT_NO_WORK, /* no client has submitted any work */

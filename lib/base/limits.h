@@ -42,6 +42,8 @@
 #define MR_WORKERS_MAX 65535
 #define MR_NODES_MAX 4096
 #define MR_SLOTS_MAX 1024 /* executor threads of one worker */
+/* long-running tasks that run at the same time on one worker, outside its slots */
+#define MR_LONG_TASKS_MAX 64
 /* A flag in the count of uses of a value that the scheduler sends to a worker: a loop uses the
  * value. */
 #define MR_USES_OF_LOOP (1u << 31)

@@ -126,9 +126,9 @@ static void residual(struct search *s)
         s->r[j] -= p->l2 * s->x[j];
 }
 
-/* Minimises over coordinate `j` alone. Returns by how much this changes component j of the
- * residual, relative to the sum of the sizes of its terms: the pull of the gradient, the L1
- * penalty, and the constant term c[j] of the problem. Returns 0 if the coordinate does not move. */
+/* Minimises over coordinate x[j] alone. Returns 0 if x[j] stays. Otherwise returns the size of the
+ * change of the residual r[j], relative to a sum of three sizes: r[j] at x[j] = 0 (`pull`), the L1
+ * penalty, and c[j]. */
 static double settle(struct search *s, uint32_t j)
 {
     const struct mr_glm_prox *p = s->p;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #define MEAN_MAX 1e9 /* the largest mean of a Poisson number */
-/* The largest mean that is drawn in one piece: exp(-500) does not underflow. */
+/* A Poisson number with a larger mean is the sum of several draws: exp(-500) does not underflow. */
 #define MEAN_PIECE_MAX 500
 
 /* Reads the argument "state", a fit that has begun. Sets `*raw` to its coefficients for the
@@ -163,8 +163,8 @@ static int run_summary(struct mr_op_call *call)
 
 /* ---- sample ---- */
 
-/* Draws a Poisson number by multiplying uniform numbers (Knuth). A large mean is drawn in pieces,
- * so that exp(-piece) does not underflow. */
+/* Draws a Poisson number by multiplying uniform numbers (Knuth). A large mean is divided into
+ * pieces, so that exp(-piece) does not underflow. The numbers drawn for the pieces are added. */
 static double poisson(struct mr_stream *s, double mean)
 {
     double n = 0;

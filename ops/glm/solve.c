@@ -26,8 +26,8 @@
 #define SLACK 1e-14
 /* Like SLACK, but for columns whose means are far from 0. */
 #define NOISE 1e-10
-/* Where rounding hides the change of the objective, a step is accepted if it reduces the
- * directional derivative to less than this share of its value. */
+/* Used where rounding hides the change of the objective. A step is accepted if the directional
+ * derivative at its end is below this share of the directional derivative at its start. */
 #define FLATTER 0.9
 #define REJECTED_MAX 60u /* limit of rejected trial points in a row; one more ends the fit */
 #define CURVATURE_MIN 1e-12

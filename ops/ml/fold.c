@@ -156,8 +156,9 @@ static int run_fold(struct mr_op_call *call)
 
 /* ---- standardize ---- */
 
-/* Reads mean and standard deviation of each column from moments of shape [4, columns]. The divisor
- * of a column that is constant up to rounding is 1, by scikit-learn's bound. */
+/* Reads the mean and the divisor of each column from moments of shape [4, columns]. The divisor is
+ * the standard deviation, or 1 if the column is constant up to rounding. scikit-learn has the same
+ * bound on this rounding. */
 static void scales_of(const double *moments, uint64_t columns, double *mean, double *divide)
 {
     for (uint64_t j = 0; j < columns; j++) {

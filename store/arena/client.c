@@ -209,15 +209,22 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
     return ok;
 }
 
+struct wait_for_room {
+    mr_time deadline;
+    struct mr_stop stop;
+    mr_duration waited; /* time in which there was no room, so far */
+};
+
 /* Waits until there may be room: asks the store for a segment, or waits for a segment that another
  * thread has asked for. MR_OK: there may be room now, the deadline has passed, or `stop` is set. An
  * error: the store refused, is gone, or has too many requests of this client. The caller holds
  * `lock`, which is released during the wait. */
-static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
-    struct mr_stop stop, struct mr_error *e)
+static int ask_for_room(
+    struct mr_store *st, uint64_t wants, uint64_t seen, struct wait_for_room *w, struct mr_error *e)
 {
     bool ordinary = wants <= st->welcome.segment_bytes / 4;
-    mr_time now = mr_store_now();
+    mr_time now = mr_store_now(), deadline = w->deadline;
+    struct mr_stop stop = w->stop;
     if (ordinary && st->grants_asked && deadline > now) {
         while (st->grants_asked && st->space_changes == seen && !atomic_load(&st->is_dead))
             if (stop.is_set ? mr_store_wait_or_stop(st, stop) || mr_store_now() >= deadline
@@ -242,6 +249,7 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     while (!err && !r->done && st->space_changes == seen && !atomic_load(&st->is_dead))
         if (mr_store_wait_or_stop(st, stop)) break;
     bool answered = r->done;
+    w->waited += answered ? r->waited_ns : mr_store_now() - now;
     int refused = r->err ? mr_fail(e, r->err, "%s", r->text) : MR_OK;
     if (err && err != MR_ECANCELED) refused = mr_store_dead_error(e);
     st->grants_asked -= ordinary;
@@ -260,9 +268,9 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
 }
 
 static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeout,
-    struct mr_stop stop, struct mr_room *room, struct mr_error *e)
+    struct wait_for_room *w, struct mr_room *room, struct mr_error *e)
 {
-    mr_time deadline = mr_time_after(mr_store_now(), timeout);
+    w->deadline = mr_time_after(mr_store_now(), timeout);
     for (;;) {
         pthread_mutex_lock(&st->lock);
         /* The number of changes is read before the attempt, so that no change is missed. */
@@ -274,11 +282,11 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
         uint64_t wants = mr_space_wants(&st->space, room_bytes);
         pthread_mutex_unlock(&st->space_lock);
         pthread_mutex_lock(&st->lock);
-        int err = ask_for_room(st, wants, deadline, seen, stop, e);
+        int err = ask_for_room(st, wants, seen, w, e);
         pthread_mutex_unlock(&st->lock);
         if (err) return err;
-        if (mr_stop_is_set(stop)) return mr_store_stopped_error(e);
-        if (!timeout || mr_store_now() <= deadline) continue;
+        if (mr_stop_is_set(w->stop)) return mr_store_stopped_error(e);
+        if (!timeout || mr_store_now() <= w->deadline) continue;
         if (take_room(st, room_bytes, room)) return MR_OK;
         return mr_fail(e, MR_ELIMIT, "no room for an object of %llu bytes came free within %llu ms",
             (unsigned long long)room_bytes, (unsigned long long)(timeout / MR_MS));
@@ -331,7 +339,8 @@ static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_dur
     struct mr_stop stop, struct mr_store_draft *out, struct mr_error *e)
 {
     struct mr_room room;
-    int err = find_room(st, bytes + MR_EXTENT_HEAD, timeout, stop, &room, e);
+    struct wait_for_room wait = {.stop = stop};
+    int err = find_room(st, bytes + MR_EXTENT_HEAD, timeout, &wait, &room, e);
     if (err) return err;
     struct mr_store_segment *g = mr_store_segment(st, room.segment, false);
     unsigned char *base = atomic_load_explicit(&g->base, memory_order_acquire);
@@ -341,6 +350,7 @@ static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_dur
         .p = base + room.offset + MR_EXTENT_HEAD,
         .bytes = bytes,
         .id = id,
+        .waited = wait.waited,
         .segment = room.segment,
         .offset = room.offset,
         .room = room.bytes,
@@ -354,14 +364,17 @@ int mr_store_create_or_stop(struct mr_store *st, uint64_t bytes, mr_duration tim
     if (bytes > MR_OBJECT_BYTES_MAX)
         return mr_fail(e, MR_ETOOBIG, "an object of %llu bytes: at most %llu are allowed",
             (unsigned long long)bytes, (unsigned long long)MR_OBJECT_BYTES_MAX);
+    mr_time begun = mr_store_now();
     int err = wait_for_entry(st, timeout, stop, e);
     if (err) return err;
+    mr_duration waited = mr_store_now() - begun;
     mr_object_id id = {st->welcome.maker, atomic_fetch_add(&st->number_next, 1) + 1};
     err = draft_at(st, id, bytes, timeout, stop, out, e);
     if (err)
         atomic_fetch_sub(&st->drafts, 1);
     else
         out->is_new = true;
+    if (!err && waited > ENTRY_LOOK_NS) out->waited += waited;
     return err;
 }
 

@@ -33,7 +33,8 @@ struct mr_store_draft {
     void *p;        /* `bytes` writable bytes, aligned to 64 and not zeroed */
     uint64_t bytes; /* the caller may lower the number before the seal, but not raise it */
     mr_object_id id;
-    uint32_t segment; /* this member and all after it are private */
+    mr_duration waited; /* how long mr_store_create has waited for room */
+    uint32_t segment;   /* this member and all after it are private */
     uint64_t offset;
     uint64_t room;
     bool is_new; /* false: a copy, which does not count against the limit of objects */
@@ -142,8 +143,7 @@ struct mr_store_stats {
     uint64_t pinned_bytes;  /* bytes of the objects in memory that a client has pinned */
     uint64_t objects_max;
     uint64_t seals_refused; /* objects that were lost because objects_max was reached */
-    uint64_t clients;
-    uint64_t segments;
+    uint64_t clients, segments;
     uint64_t written_bytes, read_bytes; /* bytes of objects written to disk and read back */
 };
 

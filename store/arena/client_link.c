@@ -181,7 +181,7 @@ static void on_granted(struct mr_store *st, const struct mr_ctl_message *m, int 
 {
     const struct mr_ctl_granted *g = m->fixed;
     struct mr_error e = {.code = g->err};
-    memcpy(e.text, g->text, sizeof g->text);
+    if (g->err) memcpy(e.text, g->text, sizeof g->text);
     if (!e.code && fd < 0) e.code = MR_EFORMAT;
     if (!e.code) (void)map_segment(st, g->segment, fd, g->bytes, true, &e);
     /* The segment belongs to this client even if the request for it was cancelled. */
@@ -194,6 +194,7 @@ static void on_granted(struct mr_store *st, const struct mr_ctl_message *m, int 
     struct mr_store_request *r = request_find(st, m->request);
     if (r) {
         r->err = e.code;
+        r->waited_ns = g->err ? 0 : g->waited_ns;
         memcpy(r->text, e.text, sizeof r->text - 1);
         (void)finish(st, r);
     }

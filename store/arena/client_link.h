@@ -27,6 +27,7 @@ struct mr_store_request {
     bool async;
     bool done;
     int err;
+    mr_duration waited_ns; /* of a GRANT: time in which the store had no room */
     uint64_t token;
     mr_object_id id;
     struct mr_store_view view;

@@ -69,8 +69,10 @@ static bool texts_end(enum mr_ctl_type type, const void *fixed)
         return text_ends(((const struct mr_ctl_hello *)fixed)->name, MR_CTL_NAME_MAX);
     if (type == MR_CTL_GET)
         return text_ends(((const struct mr_ctl_get *)fixed)->source, MR_CTL_SOURCE_MAX);
-    if (type == MR_CTL_GRANTED)
-        return text_ends(((const struct mr_ctl_granted *)fixed)->text, MR_CTL_TEXT_MAX);
+    if (type == MR_CTL_GRANTED) {
+        const struct mr_ctl_granted *g = fixed;
+        return !g->err || text_ends(g->text, MR_CTL_TEXT_MAX);
+    }
     if (type == MR_CTL_GOT)
         return text_ends(((const struct mr_ctl_got *)fixed)->text, MR_CTL_TEXT_MAX);
     if (type == MR_CTL_DONE)

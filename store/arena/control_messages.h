@@ -81,7 +81,11 @@ struct mr_ctl_granted {
     int32_t err;
     uint32_t segment;
     uint64_t bytes;
-    char text[MR_CTL_TEXT_MAX];
+    union {
+        char text[MR_CTL_TEXT_MAX]; /* if err is not 0 */
+        /* if err is 0: time in which the store had no room; 0 from stores that do not say */
+        uint64_t waited_ns;
+    };
 };
 
 enum {

@@ -302,8 +302,7 @@ int mr_column_check_deep(const struct mr_column *c, struct mr_error *e)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The positions of all parts of a table. plan_table fills a plan; it runs once to compute the size,
- * and twice to build the table. */
+/* The positions of all parts of a table, which plan_table computes. */
 struct plan {
     struct mr_column_layout *layouts; /* NULL: only the size is computed */
     uint64_t at;

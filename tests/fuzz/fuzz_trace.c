@@ -34,7 +34,7 @@ static void on_again(void *ctx, const struct mr_trace_span *s)
                  s->accounted * 13 + s->cpu_ns * 17 + s->bytes * 19 + s->attempt + s->outcome +
                  s->slot + s->op.n + s->received * 23 + s->inputs * 29 + s->input_ns * 31 +
                  s->output_ns * 37 + s->late_ns * 41 + s->held + s->last_input * 43u +
-                 s->delayed_ns * 47 + s->room_ns * 53;
+                 s->delayed_ns * 47 + s->room_ns * 53 + s->training * 59;
 }
 
 static void on_span(void *ctx, const struct mr_trace_span *s)

@@ -21,8 +21,8 @@ static uint64_t take_int(struct mr_str *r, size_t n)
     return v;
 }
 
-/* Returns how many things the scheduler may have lost, including values of a living worker that was
- * taken for dead and values that were released, rightly, before a job asked for them. */
+/* Returns how many events so far can be the reason why a value is gone: faults, workers that were
+ * taken for dead while they lived, and values that were released before a job asked for them. */
 uint64_t sim_losses(const struct sim *s)
 {
     return s->losses + s->given_up + s->revived;
@@ -184,9 +184,10 @@ void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
     if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* Called when a failed job is retried. The scheduler has not adopted those values of the job that
- * returning workers brought. A worker drops such a value when it is told, which may be after the
- * job runs again. */
+/* Called when a failed job is retried. A task of the job may then start again although a worker
+ * still has its value: while the job was failed, the scheduler did not adopt the values of workers
+ * that returned. The scheduler tells such a worker to drop them, but the message may arrive after
+ * the retry. */
 void sim_guard_retried(struct sim *s, struct sim_job *j)
 {
     uint32_t n = s->specs[j->spec].graph->nodes_count;

@@ -70,7 +70,7 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_SUSPECT, /* the report of which tasks ran when a worker died names other tasks */
     PLANT_NAME,    /* a name leads to the wrong object */
     PLANT_USES,    /* a worker is told that every value has just one use */
-    PLANT_EARLY,   /* a worker is told of one use too few of a value */
+    PLANT_EARLY,   /* if a value has several uses, a worker is told that it has one less */
     /* An executor reports that it keeps an item of a cut strand, and never runs the item. */
     PLANT_CUT,
     /* when the journal is read, the record of a loop's end says that the loop went on */

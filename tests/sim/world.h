@@ -24,7 +24,8 @@ struct sim_proc {
     struct mr_worker_effects fx;
     struct sim_run *runs;
     struct sim_pin pins[256];
-    /* order of the planned EV_WAKE; events EV_WAKE with another order are out of date */
+    /* member `order`, a serial number, of the planned event EV_WAKE; an EV_WAKE with another number
+     * is out of date */
     uint64_t wake_order;
     mr_time wake_at;
     /* `held_bytes` and `queued`: what the worker's last heartbeat reported */

@@ -60,7 +60,7 @@ int mr_role_await_members(struct mr_role *r)
     for (;;) {
         int err = mr_role_look(r, NULL);
         if (err || mr_role_is_current(r) || r->view.phase != phase) return err;
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }
 
@@ -94,6 +94,13 @@ double mr_role_lap(mr_time *at)
     double s = (double)(now - *at) / 1e9;
     *at = now;
     return s;
+}
+
+void mr_role_wait(struct mr_role *r, mr_time deadline)
+{
+    mr_time since = mr_clock_now();
+    mr_agent_wait(r->agent, deadline);
+    r->waited_ns += mr_clock_now() - since;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -172,7 +179,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     while (!r->members) {
         err = mr_role_look(r, NULL);
         if (err) return err;
-        if (!r->members) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        if (!r->members) mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
     err = mr_role_plan_read(mr_str(r->members->m->document_json), kinds[kind], &r->plan, &e);
     if (err) {
@@ -222,8 +229,24 @@ int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e)
     return last_a_while(call, mr_clock_now(), call->does->fail(call, err, "%s", e->text));
 }
 
+static uint64_t ns_of(double s)
+{
+    return s > 0 ? (uint64_t)(s * 1e9) : 0;
+}
+
+static void note_times(const struct mr_role *r)
+{
+    const struct mr_agent_counters *c = &r->post.counters;
+    const struct mr_op_training_times times = {.feed = ns_of(c->feed_s),
+        .pull = ns_of(c->pull_s),
+        .push = ns_of(c->push_s),
+        .wait = ns_of(c->wait_s) + (uint64_t)r->waited_ns};
+    r->call->does->note_training(r->call, &times);
+}
+
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e)
 {
+    note_times(r);
     if (e && is_final(err) && r->agent && !r->view.is_over)
         mr_agent_report_failure(r->agent, e->text, FAILURE_TIMEOUT);
     err = outcome(r, err, e);

@@ -47,6 +47,7 @@ struct mr_role {
     struct mr_feed_store feed_store;
     struct mr_role_link *link; /* link to the trainer, for the role's thread */
     struct mr_agent_post post; /* the state that the agent reports */
+    mr_duration waited_ns;     /* time in mr_role_wait; `post` does not count it */
     bool is_drawn; /* some of the role's data are generated test data (store/object/value.h) */
 };
 
@@ -86,5 +87,7 @@ struct mr_place mr_role_place(
 /* Returns a part of the data: part `part` ("x") of set `set` ("validation"). NULL: not given. */
 const struct mr_arg *mr_role_set(const struct mr_role *r, const char *set, const char *part);
 
+/* Waits like mr_agent_wait. The time counts as waiting for other roles. */
+void mr_role_wait(struct mr_role *r, mr_time deadline);
 /* Returns the seconds since `*at`, and sets `*at` to the present time. */
 double mr_role_lap(mr_time *at);

@@ -60,7 +60,8 @@ struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */
     uint64_t incarnation, step; /* incarnation and step of the push that will come */
-    uint64_t low; /* the shard's numbers from this index to the last trained one are final */
+    /* From this index of the shard on, the gradient of the trained parameters is final. */
+    uint64_t low;
     const float *grad;
 };
 /* Fills `out` with gradients that workers have announced in part: at most `most` gradients, and at

@@ -130,7 +130,7 @@ static bool is_excused(struct foreign *f)
     while (f->r.plan.exec_restart && mr_clock_now() < until && !mr_role_look(&f->r, NULL)) {
         if (f->r.view.phase != MR_ROLE_RUN) return false;
         if (f->r.view.generation != f->started) return true;
-        mr_agent_wait(f->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(&f->r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
     return false;
 }
@@ -199,7 +199,7 @@ static int linger(struct foreign *f)
         int err = mr_role_look(r, NULL);
         if (err) return err;
         mr_agent_report_finished(r->agent, r->view.phase, NULL, NULL);
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }
 

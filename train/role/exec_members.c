@@ -119,6 +119,6 @@ int mr_exec_meet(struct mr_role *r)
         err = mr_role_call(r->link, "/millrace.v1.Trainings/Barrier", &q.base, CALL_TIMEOUT,
             mr_role_stop_of(r), NULL, NULL, NULL, &e);
         if (!err || err == MR_ECANCELED) return err;
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }

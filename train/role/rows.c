@@ -156,7 +156,7 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
          * agent learns this, too. */
         if (err == MR_ESTATE) return MR_EABORTED;
         if (err && !mr_role_may_retry(err)) return err;
-        if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), PAUSE));
+        if (err) mr_role_wait(r, mr_time_after(mr_clock_now(), PAUSE));
     }
 }
 

@@ -173,6 +173,7 @@ static int score(struct scorer *s, struct mr_error *e)
     mr_time at = mr_clock_now();
     uint64_t version_min = s->has_scored ? s->version + MR_MAX(p->score_steps, (uint64_t)1) : 0;
     int err = pull(s, version_min, &view, e);
+    if (err) s->r.waited_ns += mr_clock_now() - at;
     if (err) return err;
     c->pull_s += mr_role_lap(&at);
     const float *scored = view.params;
@@ -225,7 +226,7 @@ static int turn(struct scorer *s, bool *kept, struct mr_error *e)
         if (!err && !s->r.plan.score_steps) s->next_at = mr_time_after(now, s->r.plan.score_every);
     } else {
         mr_time next = mr_time_after(now, MR_ROLE_TURN);
-        mr_agent_wait(s->r.agent, MR_MIN(next, MR_MAX(s->next_at, now + MR_MS)));
+        mr_role_wait(&s->r, MR_MIN(next, MR_MAX(s->next_at, now + MR_MS)));
     }
     mr_agent_report(s->r.agent, &s->r.post);
     return err == MR_EAGAIN ? MR_OK : err;

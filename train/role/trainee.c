@@ -104,6 +104,6 @@ int mr_trainee_linger(struct mr_trainee *t,
             if (err) return err;
             kept = true;
         }
-        mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(&t->r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }

@@ -84,7 +84,7 @@ static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
         .stop = &r->stop};
     int err = mr_params_open(&o, mr_time_after(mr_clock_now(), 4 * MR_ROLE_TURN), &l->params, e);
     if (err == MR_ETIMEOUT || err == MR_EAWAY || err == MR_EABORTED) {
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         return MR_EAGAIN;
     }
     if (!err) r->post.restore_epoch = r->members->m->restore_epoch;
@@ -110,7 +110,7 @@ static int sort_out(struct link *l, int err)
     if (err == MR_ETIMEOUT) return MR_EAGAIN;
     if (err != MR_EAWAY && err != MR_EABORTED) return err;
     disconnect(l);
-    mr_agent_wait(l->t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    mr_role_wait(&l->t->r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     return MR_EAGAIN;
 }
 
@@ -288,7 +288,7 @@ static int train(struct link *l, struct mr_error *e)
                 (void)mr_params_flush(l->params, mr_time_after(mr_clock_now(), FLUSH_MAX), NULL);
             t->is_exhausted = true;
             if (l->params && t->queue && is_sync(l)) (void)pass(l, e);
-            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+            mr_role_wait(&t->r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         } else {
             err = step(l, e);
             if (err && err != MR_EAGAIN) return err;

@@ -138,7 +138,7 @@ static int form(struct ring *g, struct mr_error *e)
         g->broken_at = 0;
         err = shard_open(g, e);
     } else if (err != MR_EINVAL && err != MR_ELIMIT) {
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         err = MR_EAGAIN;
     }
     mr_role_state_fini(&state);
@@ -307,7 +307,7 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     do { /* repeats until the trainer is back, or the session's time to stop is over */
         err = mr_role_call(r->link, "/millrace.v1.Trainings/Get", &q.base, ASK_TIMEOUT,
             mr_role_stop_of(r), &millrace__v1__training__descriptor, &arena, &t, e);
-        if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        if (err) mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     } while (err && mr_role_may_retry(err));
     if (!err && !t->checkpoint && g->version)
         err = mr_fail(
@@ -347,7 +347,7 @@ static int ensure(struct ring *g, struct mr_error *e)
         if (mr_clock_now() - g->broken_at > REFORM_MAX)
             return mr_fail(e, MR_EABORTED,
                 "the ring of ranks broke, and the trainer replaced none of them in time");
-        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        mr_role_wait(r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         return MR_EAGAIN;
     }
     return mr_role_is_current(r) ? form(g, e) : mr_role_await_members(r) ? MR_ECANCELED : MR_EAGAIN;
@@ -374,7 +374,7 @@ static int train(struct ring *g, struct mr_error *e)
         }
         t->is_exhausted = is_over;
         if (done) {
-            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+            mr_role_wait(&t->r, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         } else {
             err = ensure(g, e);
             if (!err) err = step(g, e);

@@ -162,9 +162,10 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
     return every && r->env->store ? (version / every + 1) * every : 0;
 }
 
-/* True: the role may take a snapshot, because the previous one is written. Otherwise the only shard
- * of a session skips this checkpoint. Several shards wait instead: if each skipped a different
- * version, no checkpoint would be complete. */
+/* Returns whether the role may take a snapshot: true if the previous snapshot is written. If it is
+ * not written, a session with one shard skips this checkpoint. In a session with several shards,
+ * each shard waits until it is written, and skips only if the role has to stop. If the shards
+ * skipped different versions, no checkpoint would be complete. */
 static bool may_snapshot(struct mr_checkpointer *c, uint64_t version)
 {
     while (mr_flag_is_set(&c->busy) && c->waits && !mr_role_should_stop(c->role))

@@ -85,7 +85,8 @@ static void on_granted(struct mr_ostore_shell *sh, const struct mr_ostore_effect
     g->bytes = x->bytes;
     g->sealed = false;
     (void)mr_local_client_knows_segment(p, x->segment);
-    struct mr_ctl_granted granted = {.segment = x->segment, .bytes = x->bytes};
+    struct mr_ctl_granted granted = {
+        .segment = x->segment, .bytes = x->bytes, .waited_ns = x->waited};
     mr_local_client_send(sh, p,
         &(struct mr_local_message){
             .type = MR_CTL_GRANTED, .request = x->request, .fixed = &granted, .fd = &g->fd});

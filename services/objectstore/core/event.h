@@ -76,9 +76,9 @@ struct mr_ostore_event {
 };
 
 enum mr_ostore_effect_type {
-    /* client, request, segment, bytes: the client is to make the segment. If the grant is refused:
-     * err, bytes, room (the limit of the client's group if this limit is the reason; otherwise
-     * 0) */
+    /* client, request, segment, bytes, waited: the client is to make the segment. If the grant is
+     * refused: err, bytes, room (the limit of the client's group if this limit is the reason;
+     * otherwise 0) */
     MR_OX_GRANTED,
     /* client, request, object, segment, offset, bytes, flags: the object is pinned for the client.
      * When a copy has come from another store, only one client gets the flag PULLED. If the get has
@@ -117,5 +117,6 @@ struct mr_ostore_effect {
     uint64_t offset;
     uint64_t bytes;
     uint64_t room;
+    mr_duration waited; /* time in which there was no room */
     struct mr_store_holder holder;
 };

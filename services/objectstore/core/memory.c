@@ -133,6 +133,7 @@ static uint64_t serve_grants(struct mr_ostore *s)
         struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
         fx->segment = segment;
         fx->bytes = bytes;
+        fx->waited = s->now - g.since;
         fx->err = segment ? MR_OK : MR_ELIMIT;
     }
     return 0;
@@ -164,6 +165,7 @@ void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
         .request = ev->request,
         .bytes_min = mr_align_up(ev->room, MR_ARENA_PAGE),
         .bytes = mr_align_up(MR_MIN(ev->bytes, bytes_max), MR_ARENA_PAGE),
+        .since = s->now,
         .deadline = mr_time_after(s->now, ev->timeout),
     };
     s->grants[s->grants_count++] = g;
@@ -298,7 +300,7 @@ static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
     bool under_way = false;
-    /* all clients are asked, because a client that aborts drafts sends no message */
+    /* a client that aborts drafts sends no message, so now and then all clients are asked */
     bool all = s->now >= *again;
     if (all) *again = s->now + RECLAIM_AGAIN_NS;
     for (uint32_t i = 0; i < s->clients_count; i++) {

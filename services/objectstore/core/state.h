@@ -163,7 +163,7 @@ struct grant { /* a client's request for a segment; the request waits for memory
     uint64_t request;
     uint64_t bytes_min; /* the least that the client can use */
     uint64_t bytes;     /* what the client asked for */
-    mr_time deadline;
+    mr_time since, deadline;
 };
 
 #define GRANTS_MAX 1024u

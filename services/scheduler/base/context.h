@@ -44,7 +44,7 @@ struct mr_scheduler_options {
     /* limit of bytes of all bodies of submissions that are being received */
     uint64_t reading_bytes;
     mr_duration reading_idle; /* a submission that sends no byte for this time is refused */
-    uint32_t events_kept;     /* number of cluster events from which Cluster.Watch can resume */
+    uint32_t events_kept;     /* how many of the latest cluster events are kept for Cluster.Watch */
     struct mr_sched_config core;
 };
 

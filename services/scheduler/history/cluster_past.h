@@ -1,5 +1,6 @@
 /* The workers and jobs that a cluster had, from the events of its trace
- * (store/meta/trace/events.h). Private to the account of a job. */
+ * (store/meta/trace/events.h). Private to the code that divides the time of slots into classes
+ * (job_account.h). */
 #pragma once
 
 #include "services/scheduler/history/names.h"

@@ -191,7 +191,8 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
     struct worker *w = worker_of(r, e->worker);
     bool is_same = w->is_present && w->incarnation == e->incarnation;
     if (e->kind == MR_TRACE_EVENT_PAUSED) {
-        for (uint32_t i = 0; is_same && i < w->slots; i++)
+        if (is_same) lanes_make(r, w, w->slots + MR_LONG_TASKS_MAX);
+        for (uint32_t i = 0; is_same && i < w->slots + MR_LONG_TASKS_MAX; i++)
             mr_account_pause(r->account, w->lanes[i], e->since, e->at);
         return;
     }
@@ -208,12 +209,12 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
     worker_joins(r, w, e->slots, e->since, e->at);
 }
 
-/* Returns the number of the span's slot. A slot that no event has told of exists from the beginning
- * of the account on. */
-static uint32_t lane_of(struct reading *r, const struct mr_trace_span *s)
+/* Sets the lane of the span's task. A slot that no event has told of exists from the beginning of
+ * the account on. Executors with numbers above those of the slots run long-running tasks. */
+static void lane_find(struct reading *r, const struct mr_trace_span *s, struct mr_account_task *t)
 {
     struct worker *w = worker_of(r, s->worker_id);
-    uint32_t slot = MR_MIN(s->slot, MR_SLOTS_MAX - 1);
+    uint32_t slot = MR_MIN(s->slot, MR_SLOTS_MAX + MR_LONG_TASKS_MAX - 1);
     if (!w->is_known) {
         uint32_t had = w->slots;
         lanes_make(r, w, slot + 1);
@@ -222,7 +223,9 @@ static uint32_t lane_of(struct reading *r, const struct mr_trace_span *s)
         for (uint32_t i = had; i < w->slots; i++)
             mr_account_lane(r->account, w->lanes[i], r->out->from_ns, r->out->from_ns);
     }
-    return slot < w->slots ? w->lanes[slot] : MR_ACCOUNT_NONE;
+    lanes_make(r, w, slot + 1);
+    t->lane = w->lanes[slot];
+    t->is_beside = slot >= w->slots;
 }
 
 /* Tells the account what happened until `t`. */
@@ -243,7 +246,7 @@ static void events_until(struct reading *r, uint64_t t)
 
 static bool is_busy(enum mr_account_class class)
 {
-    return class <= MR_ACCOUNT_OUTPUT;
+    return class < MR_ACCOUNT_NO_WORK;
 }
 
 static void on_piece(void *ctx, const struct mr_account_piece *p)
@@ -280,11 +283,10 @@ static void on_path(void *ctx, const struct mr_account_segment *segments, uint32
 
 static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
 {
-    const struct mr_account_task t = {.job = job,
+    struct mr_account_task t = {.job = job,
         .index = s->index,
         .last_input = s->last_input,
         .op = MR_MIN(s->op_id, OPS_MAX - 1),
-        .lane = lane_of(r, s),
         .ready = s->ready,
         .sent = s->sent,
         .received = s->received,
@@ -298,9 +300,11 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
         .late_ns = s->late_ns,
         .delayed_ns = s->delayed_ns,
         .room_ns = s->room_ns,
+        .training = s->training,
         .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
                 : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
                                                       : 0};
+    lane_find(r, s, &t);
     mr_account_task(r->account, &t);
     if (r->target == MR_ACCOUNT_NONE || job == r->target) op_add(r, s);
 }

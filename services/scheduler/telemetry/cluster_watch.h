@@ -1,6 +1,7 @@
 /* Cluster.Watch: events of the cluster go to a ring, and from the ring to every stream that
- * watches. Events of jobs are notes of the core. Events of workers and stores are found by
- * comparing their states with the states at the last comparison. */
+ * watches. The core tells of changes of jobs by notes (core/state/effect.h), which become events.
+ * Events of workers and stores are found by comparing their states with the states at the last
+ * comparison. */
 #pragma once
 
 #include "services/scheduler/base/context.h"

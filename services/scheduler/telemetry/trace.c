@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "account/training_shares.h"
 #include "host/clock.h"
 #include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/telemetry/trace_profile.h"
@@ -18,7 +19,7 @@
 /* limit of open questions: each has a copy of the spans that are not written yet */
 #define ASKS_MAX 64
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
-#define SPAN_BYTES 144 /* estimate of the memory of a span's numbers in a message */
+#define SPAN_BYTES 144 /* estimate of the memory of a span in a message, without its texts */
 
 struct asked {
     uint64_t ticket;
@@ -401,6 +402,11 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->late_ns = s->late_ns;
     m->delayed_ns = s->delayed_ns;
     m->room_ns = s->room_ns;
+    mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
+    m->feed_ns = mr_training_part_ns(s->training, MR_TRAINING_FEED, ran);
+    m->pull_ns = mr_training_part_ns(s->training, MR_TRAINING_PULL, ran);
+    m->push_ns = mr_training_part_ns(s->training, MR_TRAINING_PUSH, ran);
+    m->wait_ns = mr_training_part_ns(s->training, MR_TRAINING_WAIT, ran);
     m->held = held_of(s->held);
     m->times = times;
     times->ready_ns = s->ready;

@@ -167,6 +167,7 @@ static void one_span(
         .late_ns = in->late_ns,
         .delayed_ns = in->delayed_ns,
         .room_ns = in->room_ns,
+        .training = in->training,
         .held = in->held,
         .bytes = in->bytes};
     /* A worker that registers again reports values that it holds. Their spans were recorded

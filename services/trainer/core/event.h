@@ -33,7 +33,7 @@ enum mr_training_phase { /* values of trainings.proto */
     MR_TRAINING_EXIT,
 };
 
-struct mr_training_counters { /* numbers as in TrainingCounters of trainings.proto */
+struct mr_training_counters { /* the same quantities as in TrainingCounters of trainings.proto */
     uint64_t steps, examples;
     uint64_t epoch; /* epoch that the member has reached, over all its incarnations */
     double loss, accuracy;

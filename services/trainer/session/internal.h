@@ -8,6 +8,7 @@
  *   start.c          Start, whose request is a stream
  *   watch.c          calls that follow a session: Watch, and Get and Start that wait
  *   rows.c           PlanRows
+ *   profile.c        Profile, which the scheduler answers
  *   message.c        a session as messages
  *   records.c        connects link/record_log.h with Redis
  *   score_channel.c  channels whose entries stop a session
@@ -69,6 +70,9 @@ void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status 
 /* Steps the core with `ev`. Then the call waits for the effect that answers it. */
 void mr_training_call_ask(struct mr_rpc_call *call, struct mr_trainer_event *ev);
 void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect *x);
+/* Finds the session that a request names. False: the call has ended with an error. */
+bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
+    mr_training_id *id, struct mr_training_info *info);
 /* Checks `wait_s`, a member of a request, and sets `*out` to that time. False: the call has ended
  * with an error. */
 bool mr_training_take_wait(
@@ -86,6 +90,9 @@ extern const struct mr_rpc_service mr_trainings_service;
 void mr_training_plan_rows(struct mr_rpc_call *call, struct mr_rpc_message *msg);
 void mr_training_reply_rows(
     struct mr_trainings *tr, struct mr_rpc_call *call, const struct mr_trainer_effect *x);
+
+/* profile.c */
+void mr_training_profile(struct mr_rpc_call *call, struct mr_rpc_message *msg);
 
 /* start.c */
 extern const struct mr_rpc_handler mr_training_start_handler;

@@ -1,6 +1,6 @@
 /* The service Trainings, except Start. A call that changes the state of a training is answered when
  * the core has an effect (core/effect.h) that answers it. A call that only reads is answered at
- * once. */
+ * once, except Profile. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -76,8 +76,7 @@ static bool take_id(
     return false;
 }
 
-/* Finds the session that a request names. False: the call was failed. */
-static bool lookup(struct mr_rpc_call *call, const char *field, const char *text,
+bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
     mr_training_id *id, struct mr_training_info *info)
 {
     const struct mr_training_call *c = mr_training_call_of(call);
@@ -107,7 +106,7 @@ static void get(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     const Millrace__V1__GetTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__get_training_request__descriptor);
     if (!m || !mr_training_take_wait(call, m->wait_s, MR_TRAINING_WAIT_S_MAX, &c->wait)) return;
-    if (lookup(call, "id", m->id, &c->session, &info)) mr_training_follow(call);
+    if (mr_training_lookup(call, "id", m->id, &c->session, &info)) mr_training_follow(call);
 }
 
 static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -116,7 +115,7 @@ static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_info info;
     const Millrace__V1__WatchTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__watch_training_request__descriptor);
-    if (!m || !lookup(call, "id", m->id, &c->session, &info)) return;
+    if (!m || !mr_training_lookup(call, "id", m->id, &c->session, &info)) return;
     char *end = NULL;
     c->seen = strtoull(m->last_event_id, &end, 10);
     if (*end || strchr("+- ", m->last_event_id[0] ? m->last_event_id[0] : 'x')) {
@@ -403,6 +402,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Barrier", .handler = UNARY(barrier)},
     {.name = "Report", .handler = UNARY(report)},
     {.name = "PlanRows", .handler = UNARY(mr_training_plan_rows)},
+    {.name = "Profile", .handler = UNARY(mr_training_profile)},
 };
 
 const struct mr_rpc_service mr_trainings_service = {

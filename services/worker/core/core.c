@@ -71,6 +71,7 @@ static struct columns columns_new(struct mr_arena *a)
         .late = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .waited = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .delayed = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .training = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .room = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
         .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
@@ -78,10 +79,11 @@ static struct columns columns_new(struct mr_arena *a)
 
 static uint32_t strands_max(const struct mr_worker_config *c)
 {
-    return (c->slots + MR_WORKER_LONG_MAX) * MR_SLOT_STRANDS_MAX;
+    return (c->slots + MR_LONG_TASKS_MAX) * MR_SLOT_STRANDS_MAX;
 }
 
-/* Reserves address space for the largest legal state. Pages are committed when they are touched. */
+/* Returns the size of the arena, which has room for the largest legal state. The arena reserves
+ * address space; its pages are committed when they are touched. */
 static size_t arena_bytes(const struct mr_worker_config *c)
 {
     size_t tasks = c->tasks_max, strands = strands_max(c);
@@ -106,7 +108,7 @@ static void tables_new(struct mr_worker *w)
     w->session_nodes = MR_ARENA_ARRAY(a, uint32_t, NODES_MAX);
     w->nodes = MR_ARENA_ARRAY(a, struct mr_ws_node, NODES_MAX);
     w->fetch_heap = MR_ARENA_ARRAY(a, uint32_t, c->values_max);
-    w->slots_count = c->slots + MR_WORKER_LONG_MAX;
+    w->slots_count = c->slots + MR_LONG_TASKS_MAX;
     w->slots = MR_ARENA_ARRAY(a, struct slot, w->slots_count);
     w->strands = MR_ARENA_ARRAY(a, struct mr_strand, strands_max(c));
     w->strands_free = MR_ARENA_ARRAY(a, uint32_t, strands_max(c));

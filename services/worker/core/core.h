@@ -24,8 +24,6 @@
 #pragma once
 #include "services/worker/core/event.h"
 
-/* limit of the long-running tasks that run at the same time, outside the slots */
-#define MR_WORKER_LONG_MAX 64
 /* limit of the different combinations of needs (resources, alone, long-running) among the tasks
  * that are here */
 #define MR_WORKER_CLASSES_MAX 64

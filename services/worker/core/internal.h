@@ -122,5 +122,5 @@ void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 /* message.c */
 mr_time mr_worker__heartbeat_due(const struct mr_worker *w);
 void mr_worker__send_turn(struct mr_worker *w);
-void mr_worker__send_free(struct mr_worker *w); /* frees what the last SEND lent */
+void mr_worker__send_free(struct mr_worker *w); /* frees what the last message (effect SEND) lent */
 void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);

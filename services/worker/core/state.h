@@ -75,7 +75,7 @@ struct value {
     uint32_t fetch_at; /* position in the queue of fetches, or NONE */
     uint32_t fetch_order;
     int32_t fetch_priority;
-    uint32_t next; /* next free row, or next row that the message brought */
+    uint32_t next; /* next free row; for a fresh value: next fresh value of the same message */
     uint32_t slot;
     struct mr_blob *blob; /* an inline value; NULL: an object, in the next two members */
     mr_object_id object;

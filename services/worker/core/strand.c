@@ -561,7 +561,8 @@ static void balance_idle(struct mr_worker *w)
     if (full) full->take_from = MR_MIN(full->take_from, from);
 }
 
-/* Called when no slot is idle and tasks are ready: cuts the less urgent items off each strand. */
+/* Called when no slot is idle and tasks are ready. Cuts the items that are less urgent than the
+ * first ready task off each strand. */
 static void balance_urgent(struct mr_worker *w)
 {
     int32_t priority = w->tasks[w->needs[0].heap[0]].priority;
@@ -570,7 +571,8 @@ static void balance_urgent(struct mr_worker *w)
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
             if (s->begun || s->priority >= priority) continue;
-            /* items that are as urgent stay: they would be given to the slot again at once */
+            /* Items at least as urgent as the first ready task stay: the slot would get them again
+             * at once. */
             uint32_t from = 0;
             while (from < s->count && w->tasks[s->items[from].task].priority >= priority)
                 from++;

@@ -67,6 +67,7 @@ struct mr_strand_result {
     mr_duration late_ns;   /* time in which the thread could run, but the kernel ran another */
     /* time before the start in which the worker's threads could run, but the kernel ran others */
     mr_duration delayed_ns;
+    uint64_t training; /* shares of duration_ns (account/training_shares.h) */
     /* `message`, `arguments` and `log` are lent until the core has taken the report */
     struct mr_str message;   /* FAILED, STORE_GONE, INPUT_GONE and NO_ROOM: what went wrong */
     struct mr_str arguments; /* the arguments of a task that failed, as text; may be empty */

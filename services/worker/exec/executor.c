@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "account/training_shares.h"
 #include "base/unconst.h"
 #include "base/units.h"
 #include "host/clock.h"
@@ -16,7 +17,8 @@
 
 /* longest time that finished items wait for the rest of the strand before they are reported */
 #define REPORT_EVERY (100 * MR_US)
-#define REPORT_HELD (MR_MS) /* the same while a local value (local_value.c) is in use */
+/* used instead of REPORT_EVERY while the strand has a value that only its later items use */
+#define REPORT_HELD (MR_MS)
 /* an item that takes less is counted with its wall time as its CPU time */
 #define CPU_WORTH (20 * MR_US)
 /* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
@@ -179,6 +181,12 @@ static struct mr_blocks_end work(void *ctx, const struct mr_blocks *blocks)
     return end;
 }
 
+static void note_training(void *ctx, const struct mr_op_training_times *times)
+{
+    struct mr_executor *x = ctx;
+    x->training = *times;
+}
+
 static const struct mr_op_host host = {
     .alloc_result = mr_executor_alloc_result,
     .is_cancelled = is_cancelled,
@@ -188,6 +196,7 @@ static const struct mr_op_host host = {
     .load = mr_executor_load,
     .lanes = lanes,
     .work = work,
+    .note_training = note_training,
 };
 
 /* ---- one item -------------------------------------------------------------------------------- */
@@ -279,23 +288,39 @@ static mr_duration network_late_look(struct mr_executor *x)
     return x->network_late_seen - MR_MIN(seen, x->network_late_seen);
 }
 
+/* Adds the part of `delay` to x->late_ahead that may lie after `since`, the beginning of the next
+ * item. */
+static void late_carry(struct mr_executor *x, mr_duration delay, mr_time since)
+{
+    if (delay < LATE_WORTH) return;
+    mr_duration past = mr_clock_now() - since;
+    x->late_ahead = MR_MIN(x->late_ahead + delay, past);
+}
+
 /* Returns how long the kernel delayed this thread and the thread that hands out strands since the
- * last item ended. */
+ * last item ended. The next item begins at `now`, but the delays of the threads are read later. So
+ * some of the delay may lie in the next item. */
 static mr_duration delay_before(struct mr_executor *x, mr_time now)
 {
     mr_duration gap = x->ended_at && x->thread ? now - x->ended_at : 0;
     if (gap < LATE_WORTH) return 0;
-    mr_duration own = late_look(x), network = network_late_look(x);
+    mr_duration own = late_look(x) + x->late_ahead, network = network_late_look(x);
+    x->late_ahead = 0;
+    late_carry(x, own - MR_MIN(own, gap), now);
     return MR_MIN(own + network, gap);
 }
 
-/* Returns the delay (see LATE_WORTH) of an item that took the time `took` and used the processor
- * for the time `cpu`. */
+/* Returns the delay (see LATE_WORTH) of an item that ended at x->ended_at after the time `took`,
+ * and used the processor for the time `cpu`. */
 static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
 {
-    mr_duration idle = took - MR_MIN(cpu, took);
+    mr_duration idle = took - MR_MIN(cpu, took), ahead = x->late_ahead;
+    x->late_ahead = 0;
     if (took >= LATE_WORTH && x->thread) (void)network_late_look(x); /* for delay_before */
-    return took < LATE_WORTH || !idle ? 0 : MR_MIN(late_look(x), idle);
+    if (took < LATE_WORTH || !idle) return 0;
+    mr_duration late = late_look(x) + ahead;
+    late_carry(x, late - MR_MIN(late, idle), x->ended_at);
+    return MR_MIN(late, idle);
 }
 
 /* Runs the item x->at, which begins at `now`. Returns the time of its end. */
@@ -313,9 +338,10 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
     mr_duration delayed = delay_before(x, now);
-    if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
+    if (x->took_ns[item->op] >= LATE_WORTH) late_carry(x, late_look(x), now);
     x->waited_cpu = x->stolen_cpu = 0;
     x->input_ns = x->output_ns = x->room_ns = 0;
+    x->training = (struct mr_op_training_times){0};
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -334,6 +360,9 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     item->result.input_ns = x->input_ns;
     item->result.output_ns = x->output_ns;
     item->result.room_ns = x->room_ns;
+    const mr_duration parts[MR_TRAINING_PARTS] = {
+        x->training.feed, x->training.pull, x->training.push, x->training.wait};
+    item->result.training = mr_training_shares(parts, end - now);
     item->result.late_ns = late_of(x, end - now, cpu);
     item->result.delayed_ns = delayed;
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;

@@ -49,6 +49,7 @@ struct mr_executor {
     mr_duration late_seen;         /* delay that was last read from late_fd */
     mr_duration network_late_seen; /* the same for network_delay_fd */
     mr_time ended_at;              /* when the last item ended; 0: there was none */
+    mr_duration late_ahead;        /* delay that was read too early: a part of the next item's */
 
     /* the item that runs */
     struct mr_run *run;
@@ -64,11 +65,12 @@ struct mr_executor {
     uint64_t local_values_bytes; /* room of all buffers: in use, being made, and spare */
     uint32_t settled;            /* items before this one will not change any more */
     struct mr_strand_item *item;
-    mr_duration input_ns;   /* time that the item spent on its inputs */
-    mr_duration output_ns;  /* time that the item spent on storing its result */
-    mr_duration room_ns;    /* part of output_ns in which the store had no room */
-    mr_duration waited_cpu; /* CPU time that the item spent waiting for helpers */
-    mr_duration stolen_cpu; /* CPU time that helpers spent on the item */
+    mr_duration input_ns;                 /* time that the item spent on its inputs */
+    mr_duration output_ns;                /* time that the item spent on storing its result */
+    mr_duration room_ns;                  /* part of output_ns in which the store had no room */
+    struct mr_op_training_times training; /* of an item that is a training role; else 0 */
+    mr_duration waited_cpu;               /* CPU time that the item spent waiting for helpers */
+    mr_duration stolen_cpu;               /* CPU time that helpers spent on the item */
     struct mr_op_input *inputs;
     struct mr_store_view *views;
     uint32_t inputs_room, views_room, views_count;

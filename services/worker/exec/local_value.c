@@ -1,9 +1,9 @@
 /* Local values: large values that only the tasks of one strand use. A strand is a list of tasks,
  * its items, that one executor runs in order. The executor keeps a local value in a buffer of its
  * own, and uses the buffer again while the buffer is in the processor's cache. In the store each
- * value would take fresh memory, because the store frees memory only after a message. Before the
- * executor reports an item whose local value a task still needs, the executor copies the value to
- * the store. This happens, for example, if that task failed or was moved to another slot. */
+ * value would take fresh memory, because the store frees memory only after a message. If a local
+ * value still has a user when the executor reports its item, the executor copies the value to the
+ * store. This happens, for example, if the user failed, or was moved to another slot. */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"

@@ -23,9 +23,6 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
     return mr_executor_store_answered(x, err);
 }
 
-/* A store with room gives memory much faster than this. So a longer wait counts as one for room. */
-#define ROOM_WAIT MR_MS
-
 void mr_executor_result_drop(struct mr_executor *x)
 {
     mr_executor_local_value_drop(x);
@@ -51,7 +48,7 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
     int err = draft_new(x, bytes, e);
     mr_duration took = mr_clock_now() - from;
     x->output_ns += took;
-    if (took >= ROOM_WAIT) x->room_ns += took;
+    x->room_ns += err == MR_ELIMIT ? took : err ? 0 : MR_MIN(x->draft.waited, took);
     return err ? NULL : x->draft.p;
 }
 

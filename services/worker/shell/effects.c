@@ -71,8 +71,8 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
     sh->runs[strand->id] = run;
     sh->runs_count++;
     mr_counter_add(sh->strands, 1);
-    /* the slot's thread sleeps: to hand the work over and its result back would take twenty times
-     * as long as the work */
+    /* A small strand runs on this thread if no other strand runs: to hand the strand to the slot's
+     * sleeping thread, and its result back, takes twenty times as long as to run it. */
     if (here)
         mr_executor_run_here(sh->here, run);
     else

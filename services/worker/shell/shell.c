@@ -117,8 +117,8 @@ static int crash_record_open(
     uint32_t n = 0;
     int err = mr_file_make_dirs(o->dir, 0700, e);
     if (!err)
-        err = mr_crash_record_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX,
-            &sh->crash_record, sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
+        err = mr_crash_record_open(o->dir, o->name, o->slots + MR_LONG_TASKS_MAX, &sh->crash_record,
+            sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
     if (err == MR_EDISKFULL) { /* without a record, all tasks of a worker that dies are suspected */
         mr_log(MR_WARN, "crash_record.off", "what=\"%s\"", e->text);
         return MR_OK;
@@ -173,7 +173,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .resources = o->resources,
         .resources_count = o->resources_count};
     sh->core = mr_worker_new(&c);
-    sh->executors_count = o->slots + MR_WORKER_LONG_MAX;
+    sh->executors_count = o->slots + MR_LONG_TASKS_MAX;
     if (o->slots > 1) sh->work_sharing = mr_work_sharing_new(sh->executors_count);
     sh->env = (struct mr_executor_env){.ops = sh->ops,
         .ops_count = c.ops_count,

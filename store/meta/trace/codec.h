@@ -34,6 +34,7 @@ struct mr_trace_span {
     uint64_t room_ns;    /* part of output_ns in which the store had no room */
     uint64_t late_ns;    /* time in which the thread could run and the kernel ran another one */
     uint64_t delayed_ns; /* wait of the worker's threads for a processor, before the start */
+    uint64_t training;   /* account/training_shares.h */
     uint32_t held;       /* enum mr_trace_held */
     uint64_t bytes;      /* bytes of the task's value */
     /* Names, set by the decoder and borrowed from the block; "": unknown. */

@@ -68,7 +68,8 @@ struct mr_sink {
     int (*write)(void *ctx, const void *p, size_t n);
     void *ctx;
 };
-/* Returns a sink that appends to the buffer, and returns MR_ELIMIT past the buffer's ceiling. */
+/* Returns a sink that appends to the buffer. Its `write` returns MR_ELIMIT when the bytes exceed
+ * the buffer's ceiling. */
 struct mr_sink mr_sink_to_buf(struct mr_buf *b);
 
 /* Imports one value from all of `bytes`; `o` may be NULL. The error text of MR_EFORMAT says where

@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -12,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import ROOT, Cluster, wait_for  # noqa: E402
+from training_cases import document, ended, start, upload  # noqa: E402
 
 
 def ref(key):
@@ -142,6 +145,35 @@ class Shapes(Case):
         self.assertGreaterEqual(busy, used * 0.9)
 
 
+class Training(Case):
+    def test_a_training_with_four_roles(self):
+        """Each role runs on a thread of its own, beside the two slots. The workers compute, fetch and send;
+        the parameter server and the scorer wait for them."""
+        c = self.cluster(2)
+        upload(c, train=20000, validation=1000)
+        # a batch that is large enough makes the time of computing visible
+        t = ended(c, start(c, document("sync", data={"batch": 512}, stop={"steps": 400})))
+        self.assertEqual(t["state"], "TRAINING_DONE", t)
+        p = c.get(f"/v1/trainings/{t['id']}/profile")
+        self.assertEqual({r["op"]: int(r["tasks"]) for r in p["ops"]},
+                         {"train.ps": 1, "train.worker": 2, "train.scorer": 1})
+        classes = {name: int(ns) / 1e9 for name, ns in p["classes"].items()}
+        roles = sum(int(r["wall_ns"]) + int(r["queue_ns"]) for r in p["ops"]) / 1e9
+        wall, total = int(p["wall_ns"]) / 1e9, sum(classes.values())
+        self.assertEqual(sum(int(ns) for ns in p["classes"].values()), int(p["slot_ns"]))
+        self.assertAlmostEqual(total, wall * self.slots + roles, delta=0.01 * total, msg=p)
+        self.assertLessEqual(classes["unknown"], 0.01 * total, p)
+        for name in ("compute", "feed", "pull", "push", "wait"):
+            self.assertGreater(classes[name], 0, (name, classes))
+        spans = [s for s in c.get(f"/v1/jobs/{t['role_job']}/timeline")["spans"] if s["op"] != "train.scorer"]
+        self.assertEqual(len(spans), 3)
+        for s in spans:
+            parts = sum(int(s.get(name, 0)) for name in ("feed_ns", "pull_ns", "push_ns", "wait_ns", "cpu_ns", "late_ns"))
+            ran = int(s["times"]["finished_ns"]) - int(s["times"]["started_ns"])
+            self.assertGreater(parts, 0.5 * ran, s)
+        self.assertEqual(json.loads(c.cli("profile", t["id"], "--json")[1])["classes"], p["classes"])
+
+
 class Outliving(Case):
     def test_a_profile_is_read_without_the_cluster(self):
         c = self.cluster(2)
@@ -240,12 +272,133 @@ class Causes(Case):
         self.planted(self.account(job), "journal", 2 * 2.8)
 
 
+class SlowSocket(threading.Thread):
+    """Takes the place of a UNIX socket, and passes on what clients and server say: what the server says at
+    `rate` bytes a second."""
+
+    def __init__(self, path, rate):
+        super().__init__(daemon=True)
+        self.server, self.rate = f"{path}.slow", rate
+        os.rename(path, self.server)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server)
+            for source, target, rate in ((client, server, None), (server, client, self.rate)):
+                threading.Thread(target=self.pass_on, args=(source, target, rate), daemon=True).start()
+
+    def pass_on(self, source, target, rate):
+        due = time.monotonic()
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+                if rate:
+                    due = max(due, time.monotonic() - 0.01) + len(data) / rate
+                    time.sleep(max(0, due - time.monotonic()))
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class SlowLink(Case):
+    def test_a_slow_link_between_two_nodes(self):
+        """One node makes 8 values of 2 MiB, which the other node uses. The link passes on 10 MB a second, so
+        that all values take 1.7 s. Without the proxy, they take a few milliseconds."""
+        c = self.cluster(1, nodes=2)
+        at = {w["node"]: w["name"] for w in c.workers()}
+        tasks = {}
+        for i in range(8):
+            tasks[f"x{i}"] = {"op": "array.full", "args": [[1 << 18], float(i)], "workers": [at["node-0"]]}
+            tasks[f"r{i}"] = {"op": "array.reduce_partial", "args": [ref(f"x{i}"), "sum"], "workers": [at["node-1"]]}
+        graph = {"tasks": tasks, "targets": [k for k in tasks if k[0] == "r"], "fuse": False}
+        run, = pathlib.Path(c.dir).rglob("store-0.sock")
+        slow = SlowSocket(str(run), 10e6)
+        self.addCleanup(slow.listener.close)
+        classes = self.account(self.done(c, graph))
+        self.planted(classes, "transfer", 2 * 8 * (1 << 21) / 10e6)
+
+
+class Squeezed(Case):
+    slots = 4
+
+    def test_memory_in_which_only_half_of_the_tasks_have_room(self):
+        """Each of 16 chains makes 28 MiB, which its second task holds for 0.4 s. A store of 64 MiB has room
+        for two of these values, so two of the four slots have nothing to do."""
+        graph = {"tasks": {}, "targets": []}
+        for i in range(16):
+            graph["tasks"][f"x{i}"] = {"op": "array.full", "args": [[28 << 17], float(i)]}
+            graph["tasks"][f"r{i}"] = {"op": "test.record", "args": [ref(f"x{i}"), 0.4, 1]}
+            graph["targets"].append(f"r{i}")
+
+        def run(memory):
+            with Cluster("--workers", "4", "--memory", memory, "--plugin", os.environ["MILLRACE_TEST_PLUGIN"]) as c:
+                c.wait_for_workers(4)
+                # the scheduler learns the size of the results
+                self.assertEqual(c.run({"tasks": {k: graph["tasks"][k] for k in ("x0", "x1")}, "targets": ["x0", "x1"]})["state"],
+                                 "JOB_DONE")
+                return self.account(self.done(c, graph))
+        free, squeezed = run("512MiB"), run("64MiB")
+        lost = sum(squeezed.values()) - sum(free.values())
+        self.assertGreater(lost, 4.0, squeezed)
+        self.planted(squeezed, "memory", lost)
+
+
 class Processes(Case):
     def test_a_plugin_that_takes_a_second_to_load(self):
         begun = time.time_ns()
         c = self.cluster(2, "--plugin", os.environ["MILLRACE_TEST_PLUGIN"], env={"MILLRACE_TEST_LOAD_MS": "1000"})
         p = c.get(f"/v1/account?from_ns={begun}&until_ns={time.time_ns()}")
         self.planted({name: int(ns) / 1e9 for name, ns in p["classes"].items()}, "start_up", 2 * 1.0)
+
+    def test_a_hog_of_the_processor_at_real_time_priority(self):
+        """The worker may use one processor, of which the hog takes most for a second. The kernel counts how
+        long the executor's thread could run and did not."""
+        try:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        except PermissionError:
+            self.skipTest("real-time priority needs root")
+        cpu = max(os.sched_getaffinity(0))
+        hog = f"""import os, time
+os.sched_setaffinity(0, [{cpu}])
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+end = time.monotonic() + 1.0
+while time.monotonic() < end: pass"""
+        tasks = {f"x{i}": {"op": "array.random", "args": [[500, 500], i]} for i in range(2)}
+        for i in range(600):
+            tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref("x0"), ref("x1")]}
+            tasks[f"s{i}"] = {"op": "array.reduce_partial", "args": [ref(f"m{i}"), "sum"]}
+        graph = {"tasks": tasks, "targets": [k for k in tasks if k[0] == "s"]}
+        self.slots = 1
+        c = self.cluster(1)
+        threads = list(pathlib.Path(f"/proc/{c.pids('mr-worker')[0]}/task").iterdir())
+        for thread in threads:
+            os.sched_setaffinity(int(thread.name), [cpu])
+        executor = next(t for t in threads if (t / "comm").read_text().startswith("exec"))
+
+        def delayed():
+            return int((executor / "schedstat").read_text().split()[1]) / 1e9
+        before = delayed()
+        job = c.submit(graph)
+        wait_for("tasks", lambda: int(c.job(job)["counts"]["done"]) >= 100)
+        subprocess.run([sys.executable, "-c", hog], check=True)
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        lost = delayed() - before
+        self.assertGreater(lost, 0.4)
+        self.planted(self.account(self.profile(c, job)), "preempted", lost)
 
 
 if __name__ == "__main__":

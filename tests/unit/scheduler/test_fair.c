@@ -17,7 +17,7 @@
 struct play {
     struct rig *r;
     struct rig_worker w[WORKERS];
-    uint32_t at[WORKERS]; /* number of the rig's rows that each worker has looked at */
+    uint32_t at[WORKERS]; /* by worker: index in r->rows of the next row to look at */
     uint64_t ran_job[4096];
     uint32_t ran;
 };

@@ -137,8 +137,8 @@ static struct mr_sched_span span_of(const struct rig *r, uint64_t job, uint32_t 
     return (struct mr_sched_span){0};
 }
 
-/* A row of a message without times belongs to a task that never started. The span of the task has
- * the time at which the task was sent. */
+/* If a row in a worker's message has no times, its task never started. The span of the task has the
+ * time at which the task was sent. */
 static void a_span_without_a_start_says_when_it_was_sent(void **state)
 {
     (void)state;

@@ -350,7 +350,8 @@ static void a_share_of_several_ranges(void **state)
     mr_feed_close(&other);
 }
 
-/* One call locates all parts. The bytes that come from other stores are counted. */
+/* One call locates all parts of a collection. The parts that come from another store are counted,
+ * and so are their bytes. */
 static void what_is_brought_is_counted(void **state)
 {
     struct rig *r = *state;

@@ -209,8 +209,8 @@ static void a_loss_is_a_new_generation(void **state)
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.generation, generation + 1);
 }
 
-/* All losses count towards the limit, because no new version came in between and no attempt of the
- * program stayed for a minute. */
+/* All losses count towards the limit. The program reports no version of parameters, and each of its
+ * attempts is lost within a minute. */
 static void a_program_that_is_lost_again_and_again_fails_the_session(void **state)
 {
     struct rig *r = *state;

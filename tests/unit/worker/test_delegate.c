@@ -3,6 +3,7 @@
  * the network thread sleeps. Runs under TSan as well. */
 #include "tests/unit/worker/rig.h"
 
+#include "base/limits.h"
 #include "host/clock.h"
 #include "host/thread.h"
 #include "services/worker/shell/delegate.h"
@@ -78,7 +79,7 @@ static struct mr_worker_shell *shell_new(struct mr_registry *registry)
         .scratch_bytes_max = 1 << 20,
         .report = mr_worker_shell_on_report,
         .ctx = sh};
-    sh->executors_count = SLOTS + MR_WORKER_LONG_MAX;
+    sh->executors_count = SLOTS + MR_LONG_TASKS_MAX;
     sh->executors = mr_alloc_array(sh->executors_count, sizeof *sh->executors);
     for (uint32_t i = 0; i < SLOTS; i++)
         sh->executors[i] = mr_executor_start(&sh->env, i);

@@ -3,6 +3,8 @@
  * begun off the end of a strand (a list of tasks that one executor runs in order). */
 #include "tests/unit/worker/test.h"
 
+#include "base/limits.h"
+
 static void leave(struct rig *r, uint32_t index, uint32_t attempt)
 {
     rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, index, attempt);
@@ -161,8 +163,9 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
     assert_int_equal(r->moves, 0);
 }
 
-/* The end of a task that left its slot is reported at once, although the tasks behind it still run.
- * Otherwise the scheduler would take the node for empty. */
+/* The end of task 0, which left its slot, is reported at once, although its only dependent, task 1,
+ * is on the same worker. Otherwise the scheduler would believe that task 1 still waits for its
+ * input, and might take the worker for empty while task 1 runs. */
 static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
 {
     struct rig *r = *state;
@@ -192,13 +195,13 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
 {
     struct rig *r = *state;
     rig_measure(r, OP_INC, MR_US);
-    for (uint32_t i = 0; i < MR_WORKER_LONG_MAX + 1; i++)
+    for (uint32_t i = 0; i < MR_LONG_TASKS_MAX + 1; i++)
         rig_task(r, RIG_JOB, 1000 + i, 1, OP_ROLE, NULL);
     for (uint32_t i = 0; i < 2; i++)
         rig_task(r, RIG_JOB, i, 1, i ? OP_INC : OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, MR_WORKER_LONG_MAX + 2);
+    assert_int_equal(r->strands_count, MR_LONG_TASKS_MAX + 2);
     leave(r, 1, 1);
     assert_int_equal(r->moves + r->left, 0);
     /* Task 2 waits for the slot, but not in a strand behind task 1. */
@@ -206,7 +209,7 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     rig_deliver(r);
     rig_turn(r);
     assert_null(strand_with(r, 2));
-    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1000 + MR_WORKER_LONG_MAX, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1000 + MR_LONG_TASKS_MAX, 1);
     rig_deliver(r); /* the cancelled task had no place, so no place becomes free */
     for (uint32_t i = 0; i < r->strands_count; i++) {
         if (r->strands[i]->items[0].index != 1000) continue;

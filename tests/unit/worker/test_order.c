@@ -89,8 +89,8 @@ static void the_best_of_the_ready_tasks_starts_next(void **state)
     }
 }
 
-/* Sends an object for each task. For each object there is a second task, which goes later and is
- * cancelled at the end. */
+/* Sends objects. Each object is the input of two tasks. The second task has the lowest priority. At
+ * the end the function cancels all second tasks. */
 static void send_objects(struct rig *r)
 {
     for (uint32_t i = 0; i < COUNT; i++)

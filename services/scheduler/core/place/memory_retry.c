@@ -19,9 +19,9 @@
 
 #include <stdio.h>
 
-/* So many attempts of a task are refused for want of memory and followed by another attempt: two
- * beside other tasks, one on a node that is kept free. A later refused attempt fails the task if no
- * tasks but long-running ones were beside it. */
+/* How many attempts of a task may be refused for want of memory before the last attempt: two beside
+ * other tasks, and one on a node that is kept free. If the last attempt is refused, and no tasks
+ * but long-running ones ran beside it, the task fails. */
 #define OOM_RETRIES_MAX 3
 /* after the lease of a worker has ended, the worker may still have objects pinned for this many
  * lease times */

@@ -279,7 +279,8 @@ static bool is_crowded(
  * running task that is not long-running.
  *
  * - While more than three quarters of a worker's memory are in use, the worker gets no root if it
- *   is busy. A worker that is not busy may get the root, because its tasks would free no memory.
+ *   is busy: the running tasks may free memory. A worker that is not busy may get the root, because
+ *   waiting would free nothing.
  * - A root whose measured results are large waits while the store is nearly full. It is not sent to
  *   a busy worker while consumers are sent first to free memory (memory_order.c). */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)

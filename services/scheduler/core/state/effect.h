@@ -96,6 +96,7 @@ struct mr_sched_span {
     mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
     mr_duration delayed_ns; /* wait of the worker's threads for a processor, before the start */
+    uint64_t training;      /* account/training_shares.h */
     uint32_t held;          /* enum mr_sched_held */
     uint64_t bytes; /* size of the value; 0: there is no value, or its size was not reported */
 };

@@ -45,6 +45,8 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
         .attempt = t->attempt,
         .op = s->classes[t->class].op,
         .worker = t->worker,
+        /* long-running tasks have threads of their own, with numbers above those of the slots */
+        .slot = t->flags & T_LONG ? w->slots : 0,
         .outcome = MR_OUTCOME_LOST,
         .accounted = s->now};
     mr_sched__span_ready(s, t, p);

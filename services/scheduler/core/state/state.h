@@ -92,7 +92,7 @@ struct class_list { /* index/placement_class.c */
     uint32_t resources_count;
 };
 
-struct task_ring { /* index/retry_rings.c; its room is tasks_max */
+struct task_ring { /* index/retry_rings.c; a ring has room for tasks_max tasks */
     uint32_t *at;
     uint32_t first, count;
 };

@@ -9,7 +9,7 @@
 
 #define NONE UINT32_MAX
 #define LITERAL (UINT32_MAX - 1) /* in task.value: the value is a literal of the graph */
-#define INLINE_SMALL 16          /* size limit of a value that is kept in its record */
+#define INLINE_SMALL 16          /* size limit of a value that is kept in its struct value */
 #define BLOCK_BYTES 28
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
@@ -148,7 +148,7 @@ struct value {
     uint8_t flags;
 };
 
-struct block { /* up to BLOCK_BYTES bytes of a value that is too large for its record */
+struct block { /* up to BLOCK_BYTES bytes of a value with more than INLINE_SMALL bytes */
     uint32_t next;
     unsigned char bytes[BLOCK_BYTES];
 };
@@ -206,7 +206,7 @@ struct job {
     /* Table of cached workers. First come the entries of tasks in loops, in the order of
      * graph->slot_of. If `shape_1` is not 0, one entry for each node follows. NULL: no table */
     struct cached_placement *cache;
-    /* 1 + the number of the struct shape whose table `cache` is; 0: `cache` is the job's own */
+    /* 1 + the number of the struct shape that owns `cache`; 0: the job owns `cache` */
     uint32_t shape_1;
     uint32_t base; /* number of the job's first task */
     uint32_t span; /* how many task numbers the job has: its nodes, rounded up to JOB_ALIGN */

@@ -297,8 +297,8 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     }
 }
 
-/* Called when a task gets a value during recovery. A value from before the restart may refer to an
- * object that `task` had then. That object is gone, and so is the value that refers to it. */
+/* Called when a task gets a new value during recovery. Values of other tasks may still refer to the
+ * object that this task had before the restart. That object is gone, so those values are lost. */
 static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;

@@ -49,7 +49,7 @@ static void messages_that_are_not_kept_are_ignored(void **state)
         times[i] = 1005 + i * 10;
     }
     mr_receipts_received(&r, 0, times, MR_RECEIPTS_MAX + 2, 0);
-    mr_receipts_received(&r, MR_RECEIPTS_MAX + 2, times, 3, 0); /* these were not sent */
+    mr_receipts_received(&r, MR_RECEIPTS_MAX + 2, times, 3, 0); /* no such messages were sent */
     /* The times of messages 0 and 1 are forgotten. So it is unknown whether message 1 was sent
      * before 1011 or 1020. */
     assert_int_equal(mr_receipts_find(&r, 1011), 0);

@@ -68,7 +68,7 @@ static void a_task_goes_where_it_can_start_first(void **state)
         {100000, true, true, false, 120 * MR_US, false},
         {100000, true, true, false, 99 * MR_US, true},
         {10 * MIB, true, true, true, MR_MS, false},   /* both workers use the same store */
-        {10 * MIB, true, false, false, MR_MS, false}, /* no store of the object is known */
+        {10 * MIB, true, false, false, MR_MS, false}, /* no store is known to have the object */
         {4000, false, true, false, 1900, true},       /* the transfer takes 2 us */
         {4000, false, true, false, 2100, false},
         {1, false, true, false, 1100, false},

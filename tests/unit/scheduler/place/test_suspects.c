@@ -335,7 +335,7 @@ static void a_suspect_that_did_not_run_is_not_blamed(void **state)
 }
 
 /* Task y waited at a worker that crashed. Later, y's next worker is lost without a report of what
- * ran. Then y is suspected, in addition to the first tasks sent there. */
+ * ran. Then y is suspected, in addition to the first tasks that were sent to the lost worker. */
 static void what_was_near_a_crash_is_suspected_the_next_time(void **state)
 {
     (void)state;
