@@ -12,7 +12,7 @@ const source = {
     tiles: (/** @type {any} */ o) => get("/tiles", { from_ns: o.fromNs, until_ns: o.untilNs, width: o.width, first_row: o.firstRow, rows: o.rows, color: o.color }, o.signal),
     spans: (/** @type {any} */ o) => get("/spans", { from_ns: o.fromNs, until_ns: o.untilNs, first_row: o.firstRow, rows: o.rows, limit: o.limit }, o.signal),
 };
-const timeline = new Timeline(/** @type {HTMLElement} */ (document.getElementById("timeline")), {
+const timeline = new Timeline(/** @type {HTMLElement} */ (document.getElementById("box")), {
     source,
     color: words.has("class") ? "class" : "op",
     onSelect: (span) => {
