@@ -97,7 +97,7 @@ async function drag(cdp, t) {
 /** @param {any} cdp @param {number} t */
 async function zoom(cdp, t) {
     // Half of the time in, half of it out, with a modifier of 2: ctrl.
-    const deltaY = Math.floor((t * 1000) / (PHASE_MS / 2)) % 2 ? 26 : -26;
+    const deltaY = Math.floor((t * 1000) / (PHASE_MS / 2)) % 2 ? 9 : -9;
     await cdp.send("Input.dispatchMouseEvent", { type: "mouseWheel", x: 640, y: 300, deltaX: 0, deltaY, modifiers: 2 });
 }
 
