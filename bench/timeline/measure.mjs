@@ -78,6 +78,16 @@ async function processBytes(browser) {
     return Math.max(...sizes);
 }
 
+/** Processor time of the machine so far: [idle, all]. @returns {[number, number]} */
+function processors() {
+    let [idle, all] = [0, 0];
+    for (const { times } of os.cpus()) {
+        idle += times.idle;
+        all += times.user + times.nice + times.sys + times.idle + times.irq;
+    }
+    return [idle, all];
+}
+
 /** What the mouse does in each phase, at the time t in seconds. */
 const PHASES = {
     "pan, whole phases": { window: [100e9, 700e9], move: drag },
@@ -144,8 +154,11 @@ try {
     const result = { usable_ms: Math.round(usable), load_average: os.loadavg()[0], phases: {} };
     const all = { times: /** @type {number[]} */ ([]), dropped: 0, cpu: /** @type {number[]} */ ([]) };
     for (const [name, phase] of Object.entries(PHASES)) {
+        const before = processors();
         const f = await run(page, cdp, phase);
-        result.phases[name] = report(f);
+        const after = processors();
+        // Little idle time left: other programs ran, and the figures are theirs too.
+        result.phases[name] = { ...report(f), idle: round((after[0] - before[0]) / (after[1] - before[1])) };
         console.log(name.padEnd(36), JSON.stringify(result.phases[name]));
         all.times.push(...f.times);
         all.cpu.push(...f.cpu);
