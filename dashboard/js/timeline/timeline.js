@@ -65,7 +65,7 @@ export class Timeline {
         this.stripCtx = stripCtx;
         /** @type {ImageData | null} */
         this.strip = null;
-        this.texts = new Texts(4000);
+        this.texts = new Texts(20000);
         /** @type {Map<string, readonly number[]>} */
         this.rgbs = new Map();
 
