@@ -73,7 +73,8 @@ millrace train examples/mnist.json "${given[@]}" --set "copies=$few" --set every
 url=$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$state/last.json")
 echo
 echo "The mean image is $out/mean.png; $out/mean.npy and $out/var.npy are for NumPy."
-echo "While a cluster runs: $url/openapi.json says what can be asked, $url/metrics is for Prometheus."
+echo "While a cluster runs: $url is its dashboard in the browser."
+echo "Beside it: $url/openapi.json says what can be asked, $url/metrics is for Prometheus."
 echo
 echo "Next:"
 echo "  export PATH=$PWD/$bin:\$PATH    # or scripts/install.sh, which installs it"

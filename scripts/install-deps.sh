@@ -83,6 +83,17 @@ if [ ! -e /usr/include/yyjson.h ] && ! ls .deps/usr/lib/*/libyyjson.so.0 >/dev/n
   esac
 fi
 
+# The dashboard draws series with uPlot, a package of npm. Without npm it draws plain lines.
+if command -v npm >/dev/null && [ ! -e .deps/uplot/package/dist/uPlot.esm.js ]; then
+  mkdir -p .deps/uplot
+  if (cd .deps/uplot && npm pack --silent uplot@1.6.32 >/dev/null) &&
+    echo "4b8a8191e425658e3ea8c8c1314b0fc679c861ee3a1af2b20c7b16ba50b5133d  .deps/uplot/uplot-1.6.32.tgz" | sha256sum --check --quiet; then
+    tar -xzf .deps/uplot/uplot-1.6.32.tgz -C .deps/uplot
+  else
+    echo "uPlot cannot be fetched: the dashboard will draw plain lines" >&2
+  fi
+fi
+
 # Debian's Go is older than the Go clients need. It downloads a newer Go as a module, which Go's
 # checksum database verifies. Files of a module are read-only and not executable.
 go_version=1.26.0

@@ -35,6 +35,14 @@ char *mr_paths_command(const char *name)
     return NULL;
 }
 
+char *mr_paths_dashboard(void)
+{
+    MR_AUTO(mr_free_ptr) char *index = mr_paths_program("../share/millrace/dashboard/index.html");
+    if (access(index, R_OK)) return NULL;
+    *strrchr(index, '/') = 0;
+    return MR_STEAL(index);
+}
+
 char *mr_paths_home(void)
 {
     const char *own = getenv("MILLRACE_HOME");

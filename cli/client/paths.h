@@ -12,6 +12,10 @@ char *mr_paths_program(const char *name);
  * none. */
 char *mr_paths_command(const char *name);
 
+/* Returns the directory with the pages of the dashboard, ../share/millrace/dashboard as seen from
+ * this program, to be freed with mr_release. NULL: this installation has no dashboard. */
+char *mr_paths_dashboard(void);
+
 /* The cluster that `up` has recorded last, in last.json of the user's state. `up` writes no token
  * into the file. A script that starts a cluster may write the file instead, and may put a token in.
  * Texts are "" where the file has none. mr_last_cluster_read returns MR_EAWAY if there is no file,

@@ -56,8 +56,8 @@ static int open_beneath(int directory, const char *path)
 static void add_page_headers(struct MHD_Response *m)
 {
     (void)MHD_add_response_header(m, "Content-Security-Policy",
-        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
     (void)MHD_add_response_header(m, "Referrer-Policy", "no-referrer");
     (void)MHD_add_response_header(m, "Cache-Control", "no-cache");
 }

@@ -28,7 +28,7 @@ import { rowsShown } from "./view.js";
  * @property {(o: {fromNs: bigint, untilNs: bigint, width: number, firstRow: number, rows: number,
  *   color: ColorBy, signal: AbortSignal}) => Promise<import("./tiles.js").TileAnswer>} tiles
  * @property {(o: {fromNs: bigint, untilNs: bigint, firstRow: number, rows: number, limit: number,
- *   signal?: AbortSignal}) => Promise<Span[]>} spans
+ *   signal?: AbortSignal}) => Promise<import("./spans.js").SpansAnswer>} spans
  */
 /** @typedef {Array<{worker: string, slot: number}>} Slots */
 
@@ -123,10 +123,10 @@ export class Data {
         const { exponent, index, block } = chunkId(key);
         const fromNs = this.beginNs + BigInt(index * 2 ** exponent);
         const end = this.end;
-        const spans = await this.source.spans({
+        const answer = await this.source.spans({
             fromNs, untilNs: fromNs + BigInt(2 ** exponent), firstRow: block * TILE_ROWS, rows: TILE_ROWS, limit: SPANS_MAX, signal,
         });
-        return chunkFrom(key, spans, this.beginNs, end);
+        return chunkFrom(key, answer, this.beginNs, end);
     }
 
     /** Chooses between tiles and spans. Both choices are kept for a while when the density changes,

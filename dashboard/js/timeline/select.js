@@ -12,17 +12,17 @@ const STEPS = 7;
 async function spansOf(job, row, from, until, signal) {
     const a = Math.max(0, Math.floor(from));
     const b = Math.max(a + 1, Math.ceil(until));
-    const list = await job.source.spans({
+    const { spans, more } = await job.source.spans({
         fromNs: job.beginNs + BigInt(a), untilNs: job.beginNs + BigInt(b), firstRow: row, rows: 1, limit: LIMIT, signal,
     });
-    return list.map((span) => ({ span, ...timesOf(span, job.beginNs) })).sort((x, y) => x.start - y.start);
+    return { found: spans.map((span) => ({ span, ...timesOf(span, job.beginNs) })).sort((x, y) => x.start - y.start), more };
 }
 
 /** The task at a time; of many within `slack`, the longest.
  * @param {Job} job @param {number} row @param {number} time @param {number} slack nanoseconds
  * @param {AbortSignal} signal @returns {Promise<Span | undefined>} */
 export async function spanNear(job, row, time, slack, signal) {
-    const found = await spansOf(job, row, time - slack, time + slack, signal);
+    const { found } = await spansOf(job, row, time - slack, time + slack, signal);
     let best;
     for (const s of found) if (!best || s.end - s.start > best.end - best.start) best = s;
     return best?.span;
@@ -36,14 +36,14 @@ export async function nextSpan(job, row, time, direction, width, signal) {
     let near = time;
     for (let i = 0, w = width; i < STEPS; i++, w *= 8) {
         const far = direction > 0 ? Math.min(job.extent, near + w) : Math.max(0, near - w);
-        const found = await spansOf(job, row, Math.min(near, far), Math.max(near, far), signal);
+        const { found, more } = await spansOf(job, row, Math.min(near, far), Math.max(near, far), signal);
         if (direction > 0) {
             const next = found.find((s) => s.start > time);
             if (next) return next.span;
         } else {
             const before = found.filter((s) => s.start < time).pop();
-            // The answer has the earliest spans of the window. If it is full, later ones may be missing.
-            if (before && (found.length < LIMIT || w < 2)) return before.span;
+            // The answer has the earliest spans of the window. If it is cut, later ones are missing.
+            if (before && (!more || w < 2)) return before.span;
             if (before) return nextSpan(job, row, time, direction, w / 8, signal);
         }
         if (far === (direction > 0 ? job.extent : 0)) return undefined;

@@ -18,6 +18,12 @@ import { TILE_ROWS } from "./tiles.js";
  */
 
 /**
+ * @typedef {object} SpansAnswer
+ * @property {ReadonlyArray<Span>} spans in any order
+ * @property {boolean} more there are more spans than the answer holds
+ */
+
+/**
  * @typedef {object} SpanRow spans of a row by their begin
  * @property {Float64Array} starts
  * @property {Float64Array} ends
@@ -68,12 +74,11 @@ export function chunkId(key) {
     return { exponent, index, block };
 }
 
-/** @param {string} key @param {ReadonlyArray<Span>} spans in any order @param {bigint} beginNs
+/** @param {string} key @param {SpansAnswer} answer @param {bigint} beginNs
  * @param {number} end @returns {Chunk} */
-export function chunkFrom(key, spans, beginNs, end) {
+export function chunkFrom(key, { spans, more: isCut }, beginNs, end) {
     /** @type {Map<number, Array<{start: number, finish: number, span: Span}>>} */
     const byRow = new Map();
-    const isCut = spans.length >= SPANS_MAX;
     for (const span of isCut ? [] : spans) {
         const start = Number(BigInt(span.startedNs) - beginNs);
         const finish = Math.max(start, Number(BigInt(span.finishedNs) - beginNs));

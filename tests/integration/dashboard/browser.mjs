@@ -1,0 +1,252 @@
+/* Uses every page and action of the dashboard as a person would: node browser.mjs URL IDS TOKENS.
+ * Prints "kill scheduler" when the scheduler is to be killed, and "start a training", and
+ * then reads a line. */
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import readline from "node:readline";
+import { chromium } from "playwright-core";
+
+const [url, idsText, tokensText] = process.argv.slice(2);
+const ids = JSON.parse(idsText), tokens = JSON.parse(tokensText);
+const SLOW = Number(process.env.MILLRACE_TEST_SLOW ?? 1);
+const TIMEOUT = 20000 * SLOW;
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const origin = new URL(url).origin;
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+const strangers = [], faults = [], flaws = [];
+
+/** A page of a browser of its own. Notes requests to other origins, and faults of scripts. */
+async function open(options) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options });
+    context.setDefaultTimeout(TIMEOUT);
+    const page = await context.newPage();
+    page.on("request", (r) => {
+        const u = new URL(r.url());
+        if (u.origin !== origin && !["data:", "blob:"].includes(u.protocol)) strangers.push(r.url());
+    });
+    page.on("pageerror", (e) => faults.push(e.stack));
+    page.on("console", (m) => {
+        if (m.type() === "error" && !/Failed to load resource|net::ERR/.test(m.text())) faults.push(m.text());
+    });
+    return page;
+}
+
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
+
+/** Runs axe-core, and looks whether the page fits the window. `rules`: of axe; none: axe does not run. */
+async function check(page, name, rules = RULES) {
+    if (rules.length) await page.evaluate(axe);
+    const found = rules.length ? await page.evaluate((runOnly) => window.axe.run(document, { runOnly }), rules) : { violations: [] };
+    const text = found.violations.map((v) => `${v.id}: ${v.help}\n${v.nodes.slice(0, 3).map((n) => `    ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`).join("\n")}`);
+    flaws.push(...text.map((t) => `axe on ${name}: ${t}`));
+    const width = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    if (width > 0) flaws.push(`${name} is ${width} pixels wider than the window`);
+}
+
+async function go(page, path, text) {
+    await page.goto(`${url}/#/${path}`);
+    await page.locator("main").getByText(text).locator("visible=true").first().waitFor();
+    assert.equal(await page.locator(".error[role=alert]").count(), 0, `an error on ${path}: ${await page.locator("main").innerText()}`);
+}
+
+async function logIn(page, token) {
+    await page.goto(url);
+    await page.getByLabel("Token", { exact: true }).fill(token);
+    await page.getByRole("button", { name: "Log in" }).click();
+}
+
+const PAGES = [["overview", "What the slots do now"], ["jobs", "broken shapes"], [`jobs/${ids.done}`, "array.matmul"], [`jobs/${ids.done}/time`, "= wall × slots"],
+    [`jobs/${ids.done}/timeline`, "array.matmul"], [`jobs/${ids.done}/graph`, "product/0"], [`jobs/${ids.failed}/failures`, "bad"], [`jobs/${ids.done}/results`, "means"],
+    ["workers", "connected"], ["objects", "f64[192,192]"], ["trainings", "digits"], [`trainings/${ids.training}`, "scorer 0"], ["channels", "batches"], ["channels/beamline", "counts"],
+    ["channels/queue/batches", "Dead letters"], ["library", "array.matmul"]];
+
+/** Confirms the question of an action. */
+async function sure(page, name) {
+    await page.locator("main").getByRole("button", { name, exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
+}
+
+const steps = {
+    async "a wrong token is refused, and the right one is not kept by scripts"() {
+        const page = await open();
+        await logIn(page, "wrong-wrong-wrong-wrong");
+        await page.getByRole("alert").getByText("token").waitFor();
+        await check(page, "login");
+        await page.getByLabel("Token", { exact: true }).fill(tokens.admin);
+        await page.getByRole("button", { name: "Log in" }).click();
+        await page.getByText("What the slots do now").waitFor();
+        assert.equal(await page.evaluate(() => document.cookie), "", "scripts can read the cookie");
+        assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })).then((t) => t.includes(tokens.admin.slice(0, 8))), false);
+        await page.getByRole("button", { name: "Log out" }).click();
+        await page.getByRole("heading", { name: "Log in" }).waitFor();
+        await page.context().close();
+    },
+    async "every page is read without an error, and axe finds nothing, in light and dark and on a phone"() {
+        // Dark differs in its colours only, and the phone in its width.
+        const looks = [[{ colorScheme: "light" }, RULES], [{ colorScheme: "dark" }, ["color-contrast"]], [{ viewport: { width: 390, height: 800 } }, []]];
+        for (const [look, rules] of looks) {
+            const page = await open(look);
+            await logIn(page, tokens.admin);
+            await page.getByText("What the slots do now").waitFor();
+            for (const [path, text] of PAGES) {
+                await go(page, path, text);
+                await check(page, `${path} ${JSON.stringify(look)}`, rules);
+            }
+            await page.context().close();
+        }
+    },
+    async "jobs are searched, and filtered by state and label"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await page.getByRole("link", { name: "Jobs", exact: true }).click();
+        await page.getByLabel("State").selectOption("failed");
+        await page.getByText("reconstruction").waitFor({ state: "detached" });
+        await page.getByText("broken shapes").waitFor();
+        await page.getByLabel("State").selectOption("any");
+        await page.getByLabel("Search").fill("recon");
+        await page.getByText("broken shapes").waitFor({ state: "detached" });
+        await page.getByLabel("Search").fill("nothing of this name");
+        await page.getByText("No job matches.").waitFor();
+        await page.getByRole("button", { name: "Show all jobs" }).click();
+        await page.getByLabel("Label").fill("team=operations");
+        await page.getByText("broken shapes").waitFor({ state: "detached" });
+        await page.getByText("slow scan").waitFor();
+        await page.context().close();
+    },
+    async "a result is shown: a number with all digits, a list, an array as a picture"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await go(page, `jobs/${ids.small}/results`, "9223372036854775807");
+        await go(page, `jobs/${ids.done}/results`, "total");
+        await page.getByRole("button", { name: "Show", exact: true }).first().click();
+        await page.getByRole("img", { name: /Picture of the array, 192 × 192/ }).waitFor();
+        await go(page, `jobs/${ids.failed}/failures?key=bad`, "16 elements");
+        await page.context().close();
+    },
+    async "the timeline is used by keys, and the graph and the operators unfold"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await go(page, `jobs/${ids.done}/timeline`, "Click a task");
+        await page.locator(".mr-timeline").focus();
+        for (const key of ["+", "ArrowRight", "-", "0"]) await page.keyboard.press(key);
+        await page.getByLabel("Colour by").selectOption("class");
+        await page.locator(".legend").getByText("compute").waitFor();
+        const pathButton = page.getByRole("button", { name: "Show the critical path" });
+        await pathButton.click();
+        await page.getByRole("button", { name: "Hide the critical path" }).waitFor();
+        await go(page, `jobs/${ids.done}/graph`, "product/0");
+        await page.getByRole("button", { name: /^image:/ }).click();
+        await page.getByText("Times of the last attempt").waitFor();
+        await page.getByLabel("One box is").selectOption("op");
+        await page.getByRole("button", { name: /^array.matmul: 8 tasks/ }).focus();
+        await page.keyboard.press("Enter");
+        await page.getByRole("link", { name: "product/7" }).waitFor();
+        await go(page, "library?q=matmul", "matrix product");
+        await page.locator("details.op").first().click();
+        await page.getByText("Returns").first().waitFor();
+        await page.context().close();
+    },
+    async "an older cluster, without tiles, live state and samples, is shown too"() {
+        const page = await open();
+        const missing = { status: 404, contentType: "application/json", body: JSON.stringify({ code: 5, message: "there is nothing here", details: [] }) };
+        for (const path of ["**/tiles?*", "**/v1/cluster/live", "**/v1/samples?*"]) await page.route(path, (route) => route.fulfill(missing));
+        await logIn(page, tokens.admin);
+        await page.locator(".legend").getByText("run tasks").waitFor();
+        await go(page, `jobs/${ids.done}/timeline`, "array.matmul");
+        await page.getByLabel("Colour by").selectOption("class");
+        await page.getByText("This cluster has no tiles").waitFor();
+        await go(page, "workers", "connected");
+        assert.equal(await page.getByText("Use over the last ten minutes").count(), 0);
+        await page.context().close();
+    },
+    async "a reader sees everything and changes nothing"() {
+        const page = await open();
+        await logIn(page, tokens.reader);
+        await page.getByText("(reader)").waitFor();
+        await go(page, `jobs/${ids.running}`, "Progress by operator");
+        assert.equal(await page.getByRole("button", { name: "Cancel" }).isDisabled(), true);
+        await go(page, "workers", "connected");
+        assert.equal(await page.getByRole("button", { name: "Drain" }).first().isDisabled(), true);
+        await go(page, "objects", "f64[192,192]");
+        assert.equal(await page.getByRole("button", { name: "Delete" }).first().isDisabled(), true);
+        await page.context().close();
+    },
+    async "the page outlives the scheduler, and does not jump"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await go(page, `jobs/${ids.running}`, "slow scan");
+        const other = await page.context().newPage();
+        await go(other, "overview", "Tasks a second");
+        console.log("kill scheduler");
+        await lines.next();
+        await other.locator(".events").getByText("started, epoch 2").waitFor();
+        await other.locator(".badge").getByText("connected").first().waitFor();
+        await page.locator("#banner").getByText(/./).waitFor({ state: "detached" });
+        await page.getByRole("button", { name: "Cancel" }).waitFor();
+        await page.locator(".title .badge").getByText("running").waitFor();
+        await page.context().close();
+    },
+    async "a user cancels, retries and forgets a job, stops a training, deletes an object"() {
+        const page = await open();
+        await logIn(page, tokens.user);
+        await go(page, `jobs/${ids.running}`, "slow scan");
+        await sure(page, "Cancel");
+        await page.locator(".title .badge").getByText("cancelled").waitFor();
+        await page.getByRole("button", { name: "Retry" }).click();
+        await page.locator(".title .badge").getByText(/running|pending/).waitFor();
+        await sure(page, "Cancel");
+        await page.locator(".title .badge").getByText("cancelled").waitFor();
+        await sure(page, "Forget");
+        await page.getByRole("heading", { name: "Jobs" }).waitFor();
+        await page.goto(`${url}/#/jobs/${ids.running}`);
+        await page.getByText("forgotten").first().waitFor();
+        console.log("start a training");
+        const { value: training } = await lines.next();
+        await go(page, `trainings/${training}`, "cross entropy");
+        await sure(page, "Stop");
+        await page.locator(".title .badge").getByText(/stopping|done/).waitFor();
+        await go(page, "objects", "f64");
+        const before = await page.locator("tbody tr").count();
+        await page.locator("tbody tr", { hasText: "scratch" }).getByRole("button", { name: "Delete" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+        await page.locator(".said").getByText("The object is deleted.").waitFor();
+        await page.waitForFunction((n) => document.querySelectorAll("tbody tr").length < n, before);
+        await go(page, "workers", "connected");
+        assert.equal(await page.getByRole("button", { name: "Drain" }).first().isDisabled(), true);
+        await page.context().close();
+    },
+    async "an admin drains a worker"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await go(page, "workers", "connected");
+        await page.getByRole("button", { name: "Drain" }).first().click();
+        await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+        await page.locator(".said").getByText("leaves when its running tasks have ended").waitFor();
+        await page.context().close();
+    },
+};
+
+let failed = 0;
+for (const [name, step] of Object.entries(steps)) {
+    if (process.env.ONLY && !name.includes(process.env.ONLY)) continue;
+    const begin = Date.now();
+    try {
+        await step();
+        assert.deepEqual(strangers, [], "requests that left the origin");
+        assert.deepEqual(faults, [], "faults of scripts");
+        assert.deepEqual(flaws, [], "flaws of pages");
+        console.log(`ok: ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
+    } catch (e) {
+        failed++;
+        console.log(`FAILED: ${name}\n${e.stack}`);
+        for (const context of browser.contexts()) {
+            for (const page of context.pages()) console.log(`at ${page.url()}\n${await page.locator("body").innerText().catch(() => "")}`);
+            await context.close();
+        }
+        break;
+    }
+}
+await browser.close();
+process.exit(failed ? 1 : 0);
