@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "cli/client/paths.h"
+#include "cli/trace/redis_copy.h"
 #include "host/os/file.h"
 
 bool mr_offline_is_wanted(const struct mr_offline_options *o)
@@ -19,14 +20,16 @@ int mr_offline_open(const struct mr_offline_options *o, const char *job_text, mr
     if (!o->dir && !o->redis) err = mr_last_cluster_read(&last, e);
     const char *dir = o->dir ? o->dir : last.directory;
     MR_AUTO(mr_free_ptr) char *redis = dir ? mr_format("unix:%s/run/redis.sock", dir) : NULL;
+    const char *address = o->redis ? o->redis : redis;
+    if (!err && !o->redis && !mr_redis_copy_is_alive(dir))
+        err = mr_redis_copy_start(dir, &address, e);
     mr_buf_init(&password, 4096);
     if (!err && o->redis_password_file) {
         err = mr_file_read_secret(o->redis_password_file, &password, e);
         mr_buf_add_byte(&password, 0);
     }
-    const struct mr_history_config config = {.redis = o->redis ? o->redis : redis,
-        .password = password.n ? (const char *)password.p : NULL,
-        .dir = dir};
+    const struct mr_history_config config = {
+        .redis = address, .password = password.n ? (const char *)password.p : NULL, .dir = dir};
     if (!err) err = mr_history_open(&config, out, e);
     mr_buf_fini(&password);
     mr_last_cluster_fini(&last);

@@ -17,7 +17,7 @@ struct mr_offline_options {
 #define MR_OFFLINE_OPTIONS(config, member)                                                         \
     {.name = "offline",                                                                            \
         .type = MR_OPTION_BOOL,                                                                    \
-        .help = "read Redis and the scheduler's files, without a running cluster",                 \
+        .help = "read Redis and the scheduler's files; the cluster may be dead",                   \
         .at = offsetof(config, member.offline)},                                                   \
         {.name = "redis",                                                                          \
             .type = MR_OPTION_TEXT,                                                                \
@@ -35,8 +35,9 @@ struct mr_offline_options {
         .at = offsetof(config, member.dir)                                                         \
     }
 
-/* True: the options ask for the offline reader. --redis implies --offline. */
+/* Returns whether the command is to do without the cluster. --redis implies --offline. */
 bool mr_offline_is_wanted(const struct mr_offline_options *o);
-/* Reads the job's id and opens the reader. */
+/* Parses the job's id, and opens the reader of Redis and of the scheduler's files. If the cluster's
+ * Redis does not run, first starts a Redis with a copy of its records (redis_copy.h). */
 int mr_offline_open(const struct mr_offline_options *o, const char *job_text, mr_job_id *job,
     struct mr_history **out, struct mr_error *e);

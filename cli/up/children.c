@@ -124,6 +124,10 @@ static int start_scheduler(struct mr_up *u, struct mr_error *e)
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
     arg(&a, "--dir=%s", u->dir);
+    if (!u->config.workers) { /* dashboard.c: all that is recorded is shown */
+        arg(&a, "--keep-jobs=0");
+        arg(&a, "--keep-jobs-max=100000");
+    }
     arg_access(u, &a, false);
     return start(u, "scheduler", &a, 10 * MR_SECOND, e);
 }
@@ -183,6 +187,8 @@ static int start_gateway(struct mr_up *u, struct mr_error *e)
     arg(&a, "--trainer=%s", u->trainer);
     for (uint64_t i = 0; i < u->config.nodes; i++)
         arg(&a, "--store=unix:%s/store-%" PRIu64 ".sock", u->run, i);
+    MR_AUTO(mr_free_ptr) char *dashboard = mr_paths_dashboard();
+    if (dashboard) arg(&a, "--dashboard=%s", dashboard);
     arg_access(u, &a, true);
     return start(u, "gateway", &a, 10 * MR_SECOND, e);
 }

@@ -1,6 +1,6 @@
 /* The parts of `millrace up`. Private to cli/up. up.c has the flags, and waits while the cluster
- * runs; prepare.c does everything that precedes the first process; children.c starts the
- * processes. */
+ * runs. dashboard.c runs a cluster that only shows past jobs. prepare.c does everything that
+ * precedes the first process. children.c starts the processes. */
 #pragma once
 
 #include "base/buf.h"
@@ -37,8 +37,7 @@ struct mr_up {
     char host[256];
     int port;
     int lock_fd;
-    /* The listening socket. The gateway's process inherits it; after a restart, the new process
-     * does. 0: none. */
+    /* The listening socket; 0: none. The gateway inherits the socket, also when it is restarted. */
     int listen_fd;
     struct mr_supervisor *supervisor;
     struct mr_buf paths; /* char * items: paths that `config` points to, to be freed */
@@ -47,5 +46,8 @@ struct mr_up {
 /* Makes paths absolute, creates the directory, its lock, the secret, the listening socket and the
  * certificates. */
 int mr_up_prepare(struct mr_up *u, struct mr_error *e);
-/* Starts Redis, stores, the scheduler, the trainer, workers and the gateway, in this order. */
+/* Frees what mr_up_prepare has made, and kills processes that still run. */
+void mr_up_fini(struct mr_up *u);
+/* Starts Redis, the object stores, the scheduler, the trainer, workers and the gateway, in this
+ * order. */
 int mr_up_start_all(struct mr_up *u, struct mr_error *e);

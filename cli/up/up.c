@@ -235,6 +235,23 @@ static int run(struct mr_up *u, struct mr_error *e)
     return ev == MR_SUPERVISOR_STOP ? MR_OK : MR_EABORTED;
 }
 
+void mr_up_fini(struct mr_up *u)
+{
+    mr_supervisor_free(&u->supervisor);
+    if (u->listen_fd) (void)close(u->listen_fd);
+    if (u->lock_fd >= 0) (void)close(u->lock_fd);
+    for (size_t i = 0; i < u->paths.n / sizeof(char *); i++)
+        free(((char **)(void *)u->paths.p)[i]);
+    mr_buf_fini(&u->paths);
+    free(u->dir);
+    mr_release(u->run);
+    mr_release(u->home);
+    mr_release(u->redis);
+    mr_release(u->scheduler);
+    mr_release(u->trainer);
+    mr_up_tls_fini(&u->config.tls);
+}
+
 int mr_command_up(int argc, char **argv)
 {
     struct mr_up u = {.lock_fd = -1};
@@ -244,19 +261,7 @@ int mr_command_up(int argc, char **argv)
     int err = mr_up_prepare(&u, &e);
     if (!err) err = run(&u, &e);
     if (err) (void)fprintf(stderr, "millrace up: %s\n", e.text);
-    mr_supervisor_free(&u.supervisor);
-    if (u.listen_fd) (void)close(u.listen_fd);
-    if (u.lock_fd >= 0) (void)close(u.lock_fd);
-    for (size_t i = 0; i < u.paths.n / sizeof(char *); i++)
-        free(((char **)(void *)u.paths.p)[i]);
-    mr_buf_fini(&u.paths);
-    free(u.dir);
-    mr_release(u.run);
-    mr_release(u.home);
-    mr_release(u.redis);
-    mr_release(u.scheduler);
-    mr_release(u.trainer);
-    mr_up_tls_fini(&u.config.tls);
+    mr_up_fini(&u);
     mr_config_fini(&mr_up_spec, &u.config);
     return err ? MR_EXIT_FAILED : MR_EXIT_OK;
 }

@@ -1,9 +1,10 @@
-/* Reads and writes whole files. Error texts name the path and the system's reason. */
+/* Reads, writes and copies whole files. Error texts name the path and the system's reason. */
 #include "host/os/file.h"
 
 #include "base/alloc.h"
 #include "base/defs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* bytes of one copy_file_range(), and of one read() where copy_file_range() fails */
+#define PIECE_BYTES ((size_t)64 << 20)
+#define BUFFER_BYTES ((size_t)256 << 10)
 
 static void close_fd(int *fd)
 {
@@ -131,4 +136,58 @@ int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e)
     if (!S_ISDIR(st.st_mode))
         return mr_fail(e, MR_EEXIST, "\"%s\" exists and is not a directory", path);
     return MR_OK;
+}
+
+/* Copies through a buffer, for file systems between which copy_file_range() fails. */
+static int copy_by_buffer(int from, int to)
+{
+    MR_AUTO(mr_free_ptr) char *buffer = mr_alloc(BUFFER_BYTES);
+    ssize_t n;
+    while ((n = read(from, buffer, BUFFER_BYTES)) > 0)
+        for (ssize_t done = 0, wrote; done < n; done += wrote)
+            if ((wrote = write(to, buffer + done, (size_t)(n - done))) < 0) return -1;
+    return n < 0 ? -1 : 0;
+}
+
+static int copy_bytes(int from, int to)
+{
+    ssize_t n;
+    while ((n = copy_file_range(from, NULL, to, NULL, PIECE_BYTES, 0)) > 0)
+        ;
+    return n < 0 ? copy_by_buffer(from, to) : 0;
+}
+
+static int copy_file(const char *from, const char *to, struct mr_error *e)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (in < 0 && errno == ENOENT) return MR_OK; /* the file was removed meanwhile */
+    if (in < 0) return mr_fail(e, MR_EIO, "%s: %s", from, strerror(errno));
+    int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), err = MR_OK;
+    bool ok = out >= 0 && !copy_bytes(in, out);
+    if (!ok) err = mr_fail(e, mr_file_write_error(errno), "%s: %s", to, strerror(errno));
+    if (out >= 0 && close(out) && ok)
+        err = mr_fail(e, mr_file_write_error(errno), "%s: %s", to, strerror(errno));
+    (void)close(in);
+    return err;
+}
+
+int mr_file_copy_tree(const char *from, const char *to, struct mr_error *e)
+{
+    DIR *d = opendir(from);
+    if (!d)
+        return mr_fail(e, errno == ENOENT ? MR_ENOENT : MR_EIO, "%s: %s", from, strerror(errno));
+    int err = mr_file_make_dirs(to, 0700, e);
+    for (const struct dirent *x; !err && (x = readdir(d));) {
+        struct stat st;
+        if (!strcmp(x->d_name, ".") || !strcmp(x->d_name, "..")) continue;
+        MR_AUTO(mr_free_ptr) char *a = mr_format("%s/%s", from, x->d_name);
+        MR_AUTO(mr_free_ptr) char *b = mr_format("%s/%s", to, x->d_name);
+        if (lstat(a, &st)) continue; /* the file was removed meanwhile */
+        if (S_ISDIR(st.st_mode))
+            err = mr_file_copy_tree(a, b, e);
+        else if (S_ISREG(st.st_mode))
+            err = copy_file(a, b, e);
+    }
+    (void)closedir(d);
+    return err;
 }

@@ -1,5 +1,5 @@
-/* Whole files: files are read up to a limit, and written so that after a crash a file has either
- * its old or its new content. */
+/* Reads whole files up to a limit, and copies whole directories. Writes files so that after a crash
+ * a file has either its old or its new content. */
 #pragma once
 
 #include "base/buf.h"
@@ -27,3 +27,9 @@ int mr_file_write_error(int number);
 
 /* Makes a directory and its parents, like mkdir -p. */
 int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e);
+
+/* Copies the files and directories beneath `from` to the directory `to`, which is made if it does
+ * not exist. The copies have mode 0600 and 0700. Sockets, links and other special files are left
+ * out. If another process appends to a file meanwhile, the copy may lack the last bytes.
+ * MR_ENOENT: there is no directory `from`. MR_EIO, MR_EDISKFULL: the error text names the file. */
+int mr_file_copy_tree(const char *from, const char *to, struct mr_error *e);

@@ -142,6 +142,38 @@ static void directories_are_made_with_their_parents(void **state)
     assert_int_equal(rmdir(a), 0);
 }
 
+static void a_directory_is_copied_with_its_files(void **state)
+{
+    struct files *f = *state;
+    struct mr_error e;
+    struct mr_buf b;
+    mr_buf_init(&b, 100);
+    MR_AUTO(mr_free_ptr) char *from = mr_format("%s/from", f->directory);
+    MR_AUTO(mr_free_ptr) char *deep = mr_format("%s/from/deep", f->directory);
+    MR_AUTO(mr_free_ptr) char *one = mr_format("%s/from/deep/one", f->directory);
+    MR_AUTO(mr_free_ptr) char *link = mr_format("%s/from/link", f->directory);
+    MR_AUTO(mr_free_ptr) char *to = mr_format("%s/to", f->directory);
+    MR_AUTO(mr_free_ptr) char *to_deep = mr_format("%s/to/deep", f->directory);
+    MR_AUTO(mr_free_ptr) char *to_one = mr_format("%s/to/deep/one", f->directory);
+    assert_int_equal(mr_file_copy_tree(from, to, &e), MR_ENOENT);
+    assert_non_null(strstr(e.text, from));
+    assert_int_equal(mr_file_make_dirs(deep, 0700, &e), MR_OK);
+    assert_int_equal(mr_file_write(one, MR_STR("content"), 0644, &e), MR_OK);
+    assert_int_equal(symlink(one, link), 0);
+    assert_int_equal(mr_file_copy_tree(from, to, &e), MR_OK);
+    assert_int_equal(mr_file_read(to_one, &b, &e), MR_OK);
+    assert_true(mr_str_eq(mr_buf_str(&b), MR_STR("content")));
+    assert_int_equal(mr_file_copy_tree(from, to, &e), MR_EIO); /* the copy exists already */
+    assert_non_null(strstr(e.text, to_one));
+    const char *const files[] = {one, link, to_one}, *const directories[] = {
+                                                         deep, from, to_deep, to};
+    for (size_t i = 0; i < MR_ARRAY_LEN(files); i++)
+        assert_int_equal(unlink(files[i]), 0);
+    for (size_t i = 0; i < MR_ARRAY_LEN(directories); i++)
+        assert_int_equal(rmdir(directories[i]), 0); /* the link was not copied */
+    mr_buf_fini(&b);
+}
+
 static void a_log_line_is_one_line_whatever_is_in_it(void **state)
 {
     struct files *f = *state;
@@ -302,6 +334,7 @@ int main(void)
         F(a_written_file_is_read_back_within_the_limit),
         F(a_secret_that_others_can_read_is_refused),
         F(directories_are_made_with_their_parents),
+        F(a_directory_is_copied_with_its_files),
         F(a_log_line_is_one_line_whatever_is_in_it),
         cmocka_unit_test(signals_arrive_on_a_thread_of_their_own),
         cmocka_unit_test(a_program_that_starts_ends_at_once_and_one_that_has_started_is_told),
