@@ -1,5 +1,5 @@
-/* Each cost is a quantile or a trimmed mean of its samples, so the few samples that the kernel
- * delayed do not count. */
+/* Each cost is a quantile or a trimmed mean of its samples. So a few samples that are too long,
+ * because the kernel ran another thread, do not count. */
 #include "virtual/whatif/costs.h"
 
 #include "base/alloc.h"
@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* The costs of a machine on which the job has no sample. Such a cost matters little: the job had no
- * use for it. */
+/* Costs of which the recorded job has no sample. They matter little, because this job did not have
+ * such costs. */
 #define DECIDE_NS 600.0
 #define SEND_NS 40000.0
 #define REPORT_NS 40000.0
@@ -16,8 +16,8 @@
 #define GAP_NS 200.0
 #define TRANSFER_NS 300000.0
 #define TRANSFER_BYTE_NS 1.0
-#define SAMPLES_MIN 8 /* of the time of the scheduler; fewer samples are those of an upset */
-#define ROWS_MANY 16  /* from so many tasks on, a message shows the cost of a task */
+#define SAMPLES_MIN 8 /* least number of samples of decide_ns: fewer may all be disturbed */
+#define ROWS_MANY 16  /* a message with so many tasks shows what a single task costs */
 
 struct sample {
     double ns, count;
@@ -56,7 +56,7 @@ static double quantile(struct sample *p, uint32_t count, double share)
     return p[MR_MIN(count - 1, (uint32_t)(share * count))].ns;
 }
 
-/* Returns the mean of the samples without the largest hundredth of them. */
+/* Returns the mean of the samples, without the largest 1 % of them. */
 static double trimmed_mean(struct samples *s)
 {
     double sum = 0;
@@ -67,8 +67,9 @@ static double trimmed_mean(struct samples *s)
     return sum / kept;
 }
 
-/* Makes a line of few samples, or of samples with about equal counts. If counts are large, at most
- * `first` of the time is what a message costs, and the rest is what its tasks cost. */
+/* Makes a line from samples that are few, or whose counts are about equal. If most counts are
+ * large, first_ns is at most `first`, and the rest of the time is the cost of the tasks. Otherwise
+ * each_ns is 0. */
 static struct mr_whatif_line line_through(struct samples *s, double share, double first)
 {
     uint32_t many = 0;
@@ -84,8 +85,9 @@ static struct mr_whatif_line line_through(struct samples *s, double share, doubl
     return line;
 }
 
-/* Fits a line through the quantiles of the samples with small counts and of those with large
- * counts. */
+/* Fits a line through two points: the quantile of the half of the samples with small counts, and
+ * that of the half with large counts. If
+ * these do not make a line, uses line_through() with `usual` as `first`. */
 static struct mr_whatif_line line_of(struct samples *s, double share, double usual)
 {
     double low_count = 0, high_count = 0;
@@ -109,7 +111,7 @@ static struct mr_whatif_line line_of(struct samples *s, double share, double usu
 struct measuring {
     const struct mr_whatif_job *job;
     uint32_t *order; /* tasks that ran */
-    uint32_t *rows;  /* by task: tasks in the message that brought it */
+    uint32_t *rows;  /* by task: number of tasks in the message that brought the task */
     uint32_t count;
     struct samples decide, send, report, handoff, local, gap, transfer;
 };
@@ -144,7 +146,7 @@ static int by_accounted(const void *a, const void *b, void *ctx)
     return compare(t[i].accounted, t[k].accounted, i, k);
 }
 
-/* Returns when all inputs of the task existed at its worker. */
+/* Returns the time from which the task's worker had all inputs. */
 static mr_time inputs_of(const struct mr_whatif_job *j, const struct mr_whatif_task *t)
 {
     mr_time at = t->inputs;
@@ -155,9 +157,9 @@ static mr_time inputs_of(const struct mr_whatif_job *j, const struct mr_whatif_t
     return at;
 }
 
-/* Before a task that found all it needed: the gap, if the slot ran another task until then and the
- * task's inputs had been there before; the local handoff, if the last input was made meanwhile; the
- * handoff, if the message with the task came last. */
+/* Takes a sample from each task that waited for no transfer: the time from when the task could
+ * begin until it began. What came last decides which cost the sample belongs to. The last input:
+ * `local`. The end of the slot's task before: `gap`. The message with the task: `handoff`. */
 static void slots_look(struct measuring *m)
 {
     const struct mr_whatif_job *j = m->job;
@@ -177,8 +179,8 @@ static void slots_look(struct measuring *m)
     }
 }
 
-/* A task that waited for a value of another node: the time from when the scheduler could tell the
- * worker of the value until the worker had it. */
+/* Takes a sample from a task that waited for a value from another node. The sample is the time from
+ * when the scheduler could name the value to the worker until the worker had the value. */
 static void transfer_look(struct measuring *m, const struct mr_whatif_task *t)
 {
     const struct mr_whatif_job *j = m->job;
@@ -194,7 +196,8 @@ static void transfer_look(struct measuring *m, const struct mr_whatif_task *t)
         sample_add(&m->transfer, (double)(t->inputs - from), (double)bytes);
 }
 
-/* Messages with tasks: consecutive tasks that one worker received at one time. */
+/* Takes samples of the messages with tasks. Tasks that one worker received at the same time came in
+ * one message. */
 static void sends_look(struct measuring *m)
 {
     const struct mr_whatif_task *tasks = m->job->tasks;
@@ -216,9 +219,9 @@ static void sends_look(struct measuring *m)
     }
 }
 
-/* Reports: consecutive completions of one worker that the scheduler took at one time. If the next
- * report had been sent before that time, the time between both is what the scheduler needed for the
- * tasks of the first one. */
+/* Takes samples of reports: completions that the scheduler took at the same time. If all tasks of
+ * the next report had ended before that time, the scheduler was busy between the two reports. Then
+ * the time between them is what the scheduler needed for the tasks of the first report. */
 static void reports_look(struct measuring *m)
 {
     const struct mr_whatif_task *tasks = m->job->tasks;
@@ -265,7 +268,7 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     slots_look(&m);
     reports_look(&m);
     if (m.local.count) out->local_ns = trimmed_mean(&m.local);
-    if (m.local.count) out->gap_ns = out->local_ns; /* of the tasks of a fused chain */
+    if (m.local.count) out->gap_ns = out->local_ns; /* in fused chains a gap counts as local */
     if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
     if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
     if (m.send.count) out->send_ns = line_through(&m.send, 0.2, SEND_NS).first_ns;

@@ -1,15 +1,15 @@
-/* Executors in virtual time: they run the items of strands with their recorded durations, and
- * report as services/worker/exec/executor.c does. */
+/* Executors in virtual time. An item of a strand takes the task's recorded duration. An executor
+ * reports at the same moments as services/worker/exec/executor.c. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
 
-/* As in the real executor: longest time that finished items wait for the rest of the strand before
- * they are reported; the same while a local value is in use. */
+/* The limits of the real executor. REPORT_EVERY: longest time that finished items wait for the rest
+ * of the strand before they are reported. REPORT_HELD: the same while a local value is in use. */
 #define REPORT_EVERY (100 * MR_US)
 #define REPORT_HELD (MR_MS)
 #define INLINE_MAX 4096 /* bytes of the largest value that travels in a message */
-#define MAKER 0x5157u   /* of all objects */
+#define MAKER 0x5157u   /* mr_object_id.maker of all objects */
 
 static struct mr_whatif_run *find(
     struct mr_whatif_worker *w, uint32_t strand, struct mr_whatif_slot **slot)
@@ -68,7 +68,7 @@ void mr_whatif__execute_move(struct mr_whatif_worker *w, uint32_t from, uint32_t
     mr_assert(from < w->slot_count && to < w->slot_count && !w->slot[from].runs);
 }
 
-/* Adds a report to those that wait for the core. True: it wakes the core. */
+/* Queues a report for the core. Returns whether the report wakes the core. */
 static bool report(
     struct mr_whatif_worker *w, struct mr_whatif_run *r, uint32_t done, bool is_last, bool is_idle)
 {
@@ -113,8 +113,9 @@ static void object_make(struct mr_whatif_cluster *c, struct mr_strand_item *item
     item->result.object_bytes = MR_MAX(c->job->tasks[task].bytes, 1u);
 }
 
-/* Sets how much may be reported. A report makes values known to others, so it waits until the
- * values that only the strand uses are used up. `all`: makes objects of them instead. */
+/* Sets r->settled. A report makes values known to others, so items are not reported while the
+ * strand has local values. `all`: makes objects of the local values instead, and settles all items.
+ */
 static void settle(struct mr_whatif_cluster *c, struct mr_whatif_run *r, bool all)
 {
     for (uint32_t i = 0; all && r->locals && i < r->done; i++) {
@@ -179,7 +180,7 @@ static void end_item(
         mr_whatif__worker_turn(c, w);
 }
 
-/* Ends the strand of which all items have ended. */
+/* Ends the slot's first strand, all items of which have ended. */
 static void end_strand(
     struct mr_whatif_cluster *c, struct mr_whatif_worker *w, struct mr_whatif_slot *s)
 {
@@ -210,7 +211,7 @@ void mr_whatif__execute(struct mr_whatif_cluster *c, struct mr_whatif_worker *w,
         w->slot[slot].could = c->now + (mr_duration)c->costs.gap_ns;
         end_item(c, w, &w->slot[slot]);
     }
-    /* a turn of the core may have moved the slots in memory */
+    /* w->slot may have moved in memory: a turn of the core can add slots */
     while (w->slot[slot].runs && w->slot[slot].runs->begun >= w->slot[slot].runs->count)
         end_strand(c, w, &w->slot[slot]);
     w->slot[slot].is_planned = false;

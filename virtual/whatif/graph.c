@@ -46,7 +46,9 @@ static int task_add(
     return err;
 }
 
-/* Marks tasks without a user as targets: the builder drops what no target needs. */
+/* Makes targets of the tasks whose value no task uses: the builder drops tasks that no target
+ * needs.
+ */
 static int ends_add(const struct mr_whatif_job *j, struct mr_builder *b, struct mr_error *e)
 {
     int err = MR_OK;

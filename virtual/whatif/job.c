@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define LARGE 4097 /* bytes of a value that is an object in a store, not in a message */
+#define LARGE 4097 /* least bytes of a value that is an object in a store, not in a message */
 
 uint32_t mr_whatif_slots(const struct mr_whatif_job *j)
 {
@@ -20,7 +20,7 @@ uint32_t mr_whatif_slots(const struct mr_whatif_job *j)
     return MR_MAX(seen, j->slots);
 }
 
-/* Returns the first worker of the group that worker `w` is in. */
+/* Returns the first worker of the group of worker `w`. A group is the workers of one node. */
 static uint32_t group_of(const uint32_t *group, uint32_t w)
 {
     while (group[w] != w)
@@ -36,10 +36,10 @@ static int by_receipt(const void *a, const void *b, void *ctx)
     return x != y ? (x < y ? -1 : 1) : i < k ? -1 : i > k;
 }
 
-/* Looks at the large inputs of task `t` that other workers made and that the task's worker has not
- * used before. If `t` did not wait for its inputs, their makers are on the node of its worker.
- * `used`: by task, a bit for each worker that has used its value. Returns whether `t` waited for
- * such an input. */
+/* Looks at the large inputs of task `t` that other workers made and that the task's worker uses for
+ * the first time. If `t` did not wait for inputs, joins the groups of these workers. `used`: by
+ * task, a bit for each worker that has used the task's value. Returns whether `t` waited for such
+ * an input. */
 static bool uses_look(
     const struct mr_whatif_job *j, const struct mr_whatif_task *t, uint64_t *used, uint32_t *group)
 {

@@ -10,12 +10,13 @@
 #define MR_WHATIF_NONE UINT32_MAX
 
 struct mr_whatif_task {
-    uint32_t op;     /* number of the operator; MR_WHATIF_NONE: the node did not run */
+    uint32_t op;     /* number of the operator; MR_WHATIF_NONE: the task did not run */
     uint32_t worker; /* number of the worker that ran the task */
     uint32_t slot;
-    uint32_t inputs_at, inputs_count; /* range of `inputs` of the job */
+    uint32_t inputs_at, inputs_count; /* range of mr_whatif_job.inputs */
     bool is_target;
-    mr_time ready, sent, received, inputs, started, finished, accounted; /* account/account.h */
+    /* as in struct mr_account_task (account/account.h) */
+    mr_time ready, sent, received, inputs, started, finished, accounted;
     mr_duration cpu_ns, input_ns, output_ns, room_ns, late_ns;
     uint64_t bytes; /* of the task's value; 0: not reported */
 };
@@ -25,29 +26,29 @@ struct mr_whatif_job {            /* the arrays are the caller's */
     uint32_t tasks_count;
     const uint32_t *inputs; /* indexes of tasks */
     uint32_t inputs_count;
-    const struct mr_str *ops; /* names */
+    const struct mr_str *ops; /* names of the operators */
     uint32_t ops_count;
     uint32_t workers_count; /* workers that ran a task of the job */
     uint32_t slots;         /* slots of the cluster while the job was in it; 0: not known */
     const uint32_t *node;   /* by worker: number of its node; NULL: all on one node */
-    bool is_unfused;        /* the worker ran and reported each task separately (fuse: false) */
+    bool is_unfused;        /* workers ran and reported each task separately (fuse: false) */
     mr_time submitted;
     mr_time over; /* when a client could know the job's end */
 };
 
-/* Returns whether node `index` ran. */
+/* Returns whether task `index` ran. */
 static inline bool mr_whatif_ran(const struct mr_whatif_job *j, uint32_t index)
 {
     return index < j->tasks_count && j->tasks[index].op != MR_WHATIF_NONE;
 }
 
-/* Returns the slots of the cluster, at least those that ran a task. */
+/* Returns the number of slots of the cluster: j->slots, or more if the tasks ran on more slots. */
 uint32_t mr_whatif_slots(const struct mr_whatif_job *j);
-/* Puts workers on nodes. A worker and the maker of a large value are on one node if the worker used
- * the value and did not wait for it. Else they are on different nodes if some task waited for such
- * a value. Without such uses, all workers are on one node. `node` has an element for each worker.
- */
+/* Guesses the node of each worker: sets node[w] for each worker w. Two workers are on one node if
+ * one used a large value that the other had made, and did not wait for this value. Other workers
+ * are on different nodes. If no task waited for a large value of another worker, all workers are on
+ * one node. */
 void mr_whatif_nodes_find(const struct mr_whatif_job *j, uint32_t *node);
-/* Guesses j->is_unfused. True: some tasks ran right before the only user of their value, on its
- * slot, and all of these values were reported. */
+/* Guesses j->is_unfused from the values whose only user ran on the slot that made the value. A
+ * fused chain does not report such values. True: there are such values, and all were reported. */
 bool mr_whatif_is_unfused(const struct mr_whatif_job *j);

@@ -1,6 +1,6 @@
 /* The scheduler's process in virtual time. Its thread takes the messages that wait, steps the core,
- * performs the effects, and is busy for a time that depends on the number of completions and sent
- * tasks. The journal always answers. */
+ * and performs the effects. Then it is busy for a time that depends on the number of completions
+ * and sent tasks. The journal never fails. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ static void step(struct mr_whatif_cluster *c, struct mr_sched_event *ev)
     mr_sched_step(c->sched, c->now, ev, &c->fx);
 }
 
-/* Sends what waits for a worker. */
+/* Sends a worker the message that the core has collected for it. */
 static void flush(struct mr_whatif_cluster *c, uint32_t number, mr_time at)
 {
     struct mr_whatif_worker *w = &c->workers[number];
@@ -65,7 +65,7 @@ static void note(struct mr_whatif_cluster *c, const struct mr_sched_note *n)
     }
 }
 
-/* Returns how many tasks the messages that are about to leave have. */
+/* Returns the number of tasks in the messages that are about to be sent. */
 static uint32_t tasks_sent(const struct mr_whatif_cluster *c)
 {
     uint32_t tasks = 0;
@@ -75,7 +75,7 @@ static uint32_t tasks_sent(const struct mr_whatif_cluster *c)
     return tasks;
 }
 
-/* Acknowledges the records that the core has written, a little later. */
+/* Plans the acknowledgement of the records that the core has written. */
 static void journal_take(struct mr_whatif_cluster *c)
 {
     uint64_t last = 0;
@@ -175,7 +175,7 @@ void mr_whatif__scheduler_event(struct mr_whatif_cluster *c, const struct mr_vir
         struct mr_whatif_worker *w = &c->workers[ev->a];
         mr_buf_add(&c->inbox, ev, sizeof *ev);
         w->flying_up--;
-        mr_whatif__worker_turn(c, w); /* the stream has room again */
+        mr_whatif__worker_turn(c, w); /* the worker may send one message more */
         turn_at(c, c->now);
     }
 }

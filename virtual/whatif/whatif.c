@@ -1,5 +1,5 @@
-/* Sets the cluster up, hands out its events in the order of their times, and divides the time of
- * its slots with the account that real clusters have. */
+/* Sets the cluster up, and handles its events in the order of their times. Divides the time of its
+ * slots into classes with the code that real clusters use (account/account.h). */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
@@ -7,15 +7,17 @@
 #include <math.h>
 
 #define BEGIN                                                                                      \
-    (2 * MR_SECOND) /* virtual time of the submission; the workers have joined by then             \
+    (2 * MR_SECOND) /* virtual time of the submission, when all workers have joined                \
                      */
 #define TASKS_MAX (4u << 20)
 #define IDLE_MAX (100000 * MR_SECOND) /* a replay that is idle for so long has no end */
 #define CALIBRATIONS_MAX 6
 #define SCALE_MIN 0.33
 #define SCALE_MAX 3.0
-#define FAR_OFF 0.05       /* share of the recorded time; from there on costs are not the reason */
-#define CLOSE_ENOUGH 0.005 /* share of the recorded time */
+/* Both as shares of the recorded time. If even the best replay is farther off than FAR_OFF, other
+ * things than the costs are the reason, and the costs stay as measured. */
+#define FAR_OFF 0.05
+#define CLOSE_ENOUGH 0.005
 
 static const struct {
     const char *name;
@@ -40,8 +42,8 @@ const char *mr_whatif_free_names(void)
 
 /* ---- the change ------------------------------------------------------------------------------ */
 
-/* Changes the duration of a task. Time of inputs, of the result and of waiting for a processor does
- * not depend on the operator's speed. */
+/* Changes the duration of a task. The operator's speed does not change the time for inputs, for the
+ * result, and of waiting for a processor. */
 static void task_change(const struct mr_whatif_change *change, struct mr_whatif_task *t)
 {
     mr_duration all = t->finished - t->started;
@@ -190,7 +192,8 @@ static void run(struct mr_whatif_cluster *c)
     if (!c->over && !c->err) c->err = mr_fail(c->error, MR_EUNKNOWN, "the replay has no end");
 }
 
-/* The mean run time of each operator, as workers of a cluster that has run the operator know it. */
+/* Sets c->ops. Their costs are the mean run times, which the workers of a real cluster also know
+ * once they have run the operators. */
 static void ops_make(struct mr_whatif_cluster *c)
 {
     const struct mr_whatif_job *j = c->job;
@@ -274,8 +277,8 @@ int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_cos
 
 /* ---- calibration ----------------------------------------------------------------------------- */
 
-/* Sets the costs of the messages, the scheduler and the executors to `by` times the measured ones.
- */
+/* Returns the measured costs. Those of messages, transfers, the scheduler and executors are
+ * multiplied by `by`. */
 static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, double by)
 {
     struct mr_whatif_costs k = *measured;
@@ -288,8 +291,9 @@ static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, dou
     return k;
 }
 
-/* Returns the factor to try after `by`, whose replay took `is`. low, high: the largest factor whose
- * replay was too short, and the smallest one whose replay was too long. */
+/* Returns the factor to try after `by`, whose replay took `is`. `base`: what the replay with factor
+ * 0 took. `low_high`: the largest factor whose replay was too short, and the smallest factor whose
+ * replay was too long. */
 static double next_scale(double by, double is, double base, double recorded, const double *low_high)
 {
     double next = is > base ? by * (recorded - base) / (is - base) : SCALE_MIN;

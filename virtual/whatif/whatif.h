@@ -1,10 +1,12 @@
-/* Predicts how long a finished job would have taken on another cluster: with more or fewer slots, a
- * faster network, faster operators, or without some cost. The job's tasks run again in virtual time
- * with their recorded durations and sizes. The scheduler's core and the workers' cores are the real
- * ones; costs.h says what everything around them costs. No clock, no I/O. One thread.
+/* Predicts how long a finished job would have taken on another cluster: with more or fewer slots,
+ * a faster network, faster operators, or without a cost. The job's tasks run again in
+ * virtual time with their recorded durations and sizes. The scheduler and the workers run their
+ * real cores. The time of everything around the cores comes from costs.h. No clock, no I/O. One
+ * thread.
  *
- * Not modelled: other jobs that ran at the same time, memory that is short and spilling, resources
- * and named workers, attempts that failed, and the processors that threads share. */
+ * Other jobs that ran at the same time are not modelled. Neither are lack of memory, spilling,
+ * attempts that failed, and threads that share a processor. Tasks that ask for resources or for
+ * certain workers run anywhere. */
 #pragma once
 
 #include "account/account.h"
@@ -13,7 +15,7 @@
 #include "virtual/whatif/costs.h"
 #include "virtual/whatif/job.h"
 
-/* What is set to 0: bits of mr_whatif_change.free. */
+/* Bits of mr_whatif_change.free: times that become 0. */
 enum mr_whatif_free {
     MR_WHATIF_FREE_DECIDE = 1 << 0,
     MR_WHATIF_FREE_REPORT = 1 << 1,
@@ -30,9 +32,9 @@ enum mr_whatif_free {
 
 struct mr_whatif_change {
     uint32_t slots;         /* slots of all workers together; 0: as recorded */
-    double bandwidth;       /* factor of the network's speed; 0: 1 */
+    double bandwidth;       /* factor of the network's speed; 0: as recorded */
     uint32_t free;          /* bits of enum mr_whatif_free */
-    const double *op_speed; /* by operator of the job: factor of its speed; NULL: all 1 */
+    const double *op_speed; /* by operator of the job: factor of its speed; NULL or 0: unchanged */
 };
 
 struct mr_whatif_result {
@@ -40,22 +42,24 @@ struct mr_whatif_result {
     uint32_t slots;
     struct mr_account_sums sums; /* the time of all slots by class; adds up to wall_ns * slots */
     struct mr_account_sums path; /* the critical path by class */
-    /* the longest chain of tasks, each of which needs the one before: run times only */
+    /* sum of the run times in the longest chain of tasks, each of which needs the one before */
     uint64_t chain_ns;
     uint64_t tasks;
     uint64_t messages; /* between the scheduler and the workers */
 };
 
-/* Returns the bit or bits of a name: a class of the account, or "scheduler". 0: no such name. */
+/* Returns the bit or bits for a name of mr_whatif_free_names. 0: no such name. */
 uint32_t mr_whatif_free_of(struct mr_str name);
 /* Lists the names that mr_whatif_free_of knows, for an error text. */
 const char *mr_whatif_free_names(void);
 
-/* Replays the job with given costs. MR_EINVAL: the job has no task that ran. MR_ELIMIT: it has too
- * many tasks. */
+/* Replays the job with given costs. MR_EINVAL: no task of the job has run. MR_ELIMIT: there are too
+ * many tasks, or too many slots for the number of workers. MR_EUNKNOWN: the replay failed or had no
+ * end. */
 int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_costs *costs,
     const struct mr_whatif_change *change, struct mr_whatif_result *out, struct mr_error *e);
-/* Measures the costs from the job's own times. Then scales the costs of the scheduler and of the
- * executors until a replay without a change takes the recorded time. `same` gets that replay. */
+/* Measures the costs from the job's own times. Then multiplies them by one factor, so that a replay
+ * without a change takes about the recorded time. If no factor comes near it, the costs stay as
+ * measured. `same` gets the replay without a change. */
 int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs *costs,
     struct mr_whatif_result *same, struct mr_error *e);

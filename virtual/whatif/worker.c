@@ -1,15 +1,15 @@
-/* A worker's process in virtual time: the thread that steps the core, which sleeps while reports
- * come that change nothing, as services/worker/shell/delegate.c does. This file and executor.c call
- * each other: the core gives strands to executors, and reports of executors step the core. */
+/* A worker's process in virtual time. Its thread steps the core. As in
+ * services/worker/shell/delegate.c, the thread sleeps although reports come, until the reports let
+ * a task start. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
 
 #define TURNS_MAX 64
 #define NAP (32 * MR_MS) /* limit of the sleep while reports wait */
-#define FLYING_MAX 2     /* messages to the scheduler on their way */
+#define FLYING_MAX 2     /* most messages of one worker on their way to the scheduler */
 
-/* As the real worker's shell configures its core. */
+/* Limits of the core, like those that services/worker/shell/shell.c sets. */
 #define TASKS_MAX (1u << 20)
 #define VALUES_MAX (1u << 23)
 #define OUTBOX_MAX (1u << 20)
@@ -60,9 +60,8 @@ static void send(
     }
     int err = mr_virtual_up(m, &up, &bytes, c->error);
     if (err && !c->err) c->err = err;
-    double wait = up.completed.tasks.count
-                      ? cost->first_ns + cost->each_ns * up.completed.tasks.count
-                      : cost->first_ns;
+    /* the workers of the recorded cluster had registered before the job came */
+    double wait = up.reg ? 0 : cost->first_ns + cost->each_ns * up.completed.tasks.count;
     w->last_up = MR_MAX(w->last_up, c->now + (mr_duration)wait);
     w->flying_up++;
     c->out->messages++;
@@ -70,7 +69,7 @@ static void send(
         (struct mr_virtual_event){.kind = MR_WHATIF_UP, .a = number_of(c, w), .msg = m});
 }
 
-/* Plans the end of a fetch. The link of the node carries one value after the other. */
+/* Plans the end of a fetch. The worker's network link carries one value after the other. */
 static void fetch(
     struct mr_whatif_cluster *c, struct mr_whatif_worker *w, const struct mr_worker_effect *e)
 {
@@ -101,7 +100,7 @@ static void perform_one(
     }
     case MR_WORKER_STOP:    /* no task is cancelled */
     case MR_WORKER_UNPIN:   /* stores keep all objects */
-    case MR_WORKER_DROP:    /* the same */
+    case MR_WORKER_DROP:    /* stores keep all objects */
     case MR_WORKER_WANT:    /* no object is on disk */
     case MR_WORKER_SEND:    /* sent by mr_whatif__worker_step */
     case MR_WORKER_HANG_UP: /* no worker is drained */
@@ -162,7 +161,7 @@ void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker
     mr_time at = mr_worker_deadline(w->core);
     if (wake_after) at = MR_MIN(at, c->now + NAP);
     if (at <= c->now) at = c->now + 20 * MR_US;
-    if (at >= w->wake && w->wake > c->now) return; /* an earlier one is planned */
+    if (at >= w->wake && w->wake > c->now) return; /* an earlier WAKE is planned */
     w->wake = at;
     if (at != MR_NEVER)
         mr_virtual_push(
@@ -173,7 +172,8 @@ void mr_whatif__worker_event(struct mr_whatif_cluster *c, struct mr_virtual_even
 {
     struct mr_whatif_worker *w = &c->workers[ev->a];
     if (ev->kind == MR_WHATIF_DOWN && c->now < w->busy_until) {
-        mr_virtual_push(&c->queue, w->busy_until, *ev); /* the thread takes the message then */
+        /* the thread takes the message when it is no longer busy */
+        mr_virtual_push(&c->queue, w->busy_until, *ev);
         ev->msg = NULL;
         return;
     }

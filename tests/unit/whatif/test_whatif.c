@@ -1,5 +1,6 @@
-/* Predictions from hand-made traces: the replay of a job whose run time is known, with more slots,
- * faster operators, a faster network or without a cost; and the costs that a trace shows. */
+/* Tests the predictions of `millrace whatif` with hand-made traces. Jobs of a known run time are
+ * replayed with more slots, faster operators, a faster network, or without some cost. Other tests
+ * measure the costs of a trace. */
 #include "base/alloc.h"
 #include "base/defs.h"
 #include "base/rng.h"
@@ -45,7 +46,7 @@ static void begin(uint32_t workers)
         .over = BEGIN};
 }
 
-/* Adds a task that ran on `worker` after all tasks before it. Returns its index. */
+/* Adds a task that ran after all tasks before it. The workers take turns. Returns its index. */
 static uint32_t add(mr_duration took, uint64_t bytes)
 {
     uint32_t i = job.tasks_count++;
@@ -120,7 +121,7 @@ static void a_chain_takes_as_long_on_any_number_of_slots(void **state)
     chain_make(50, 10 * MR_MS, 8);
     for (uint32_t slots = 1; slots <= 8; slots *= 2)
         near(wall(&no_costs, slots), 500 * MR_MS, 0.001);
-    chain_make(50, 10 * MR_MS, 0); /* fused */
+    chain_make(50, 10 * MR_MS, 0); /* no value was reported, as in a fused chain */
     near(wall(&no_costs, 4), 500 * MR_MS, 0.001);
     job.is_unfused = true;
     near(wall(&no_costs, 4), 500 * MR_MS, 0.001);
@@ -180,8 +181,8 @@ static void what_is_free_takes_no_time(void **state)
     assert_true(wall(&some_costs, 1) > 206 * MR_MS);
 }
 
-/* All to all: each of n tasks needs the large values of n tasks, half of which are on the other
- * node. */
+/* Makes n tasks, and n more tasks that each need the large values of all of the first n. There are
+ * two workers, each of which makes half of the values. */
 static void all_to_all_make(uint32_t n, uint64_t bytes)
 {
     begin(2);
@@ -205,13 +206,13 @@ static void a_faster_network_shortens_transfers(void **state)
     job.node = apart;
     uint64_t slow = replay(&some_costs, &none).wall_ns, fast = replay(&some_costs, &twice).wall_ns;
     uint64_t at_once = replay(&some_costs, &free).wall_ns;
-    /* at least the eight values of one node cross the link, 10 ms each */
+    /* at least the eight values of one node cross the link, in 10 ms each */
     assert_true(slow > 80 * MR_MS + at_once);
     near(2 * (fast - at_once), slow - at_once, 0.1);
     assert_true(replay(&some_costs, &none).sums.ns[MR_ACCOUNT_TRANSFER] > 80 * MR_MS);
 }
 
-/* Random graphs: the fused ones, and those with large values, take other ways through the cores. */
+/* Replays random graphs. Fused tasks and large values take other paths through the cores. */
 static void a_free_scheduler_is_never_faster_than_the_longest_chain(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void costs_are_those_of_the_trace(void **state)
     (void)state;
     struct mr_whatif_costs k;
     begin(1);
-    for (uint32_t i = 0; i < 200; i++) { /* a message for each ten tasks */
+    for (uint32_t i = 0; i < 200; i++) { /* ten tasks in each message */
         (void)add(MR_MS, 8);
         struct mr_whatif_task *t = &tasks[i];
         uint32_t batch = i / 10;
@@ -285,7 +286,7 @@ static void nodes_follow_from_waits_for_large_values(void **state)
     mr_whatif_nodes_find(&job, node);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(node[i], 0);
-    for (uint32_t i = 0; i < 4; i++) { /* 0 and 1 share a node, and so do 2 and 3 */
+    for (uint32_t i = 0; i < 4; i++) { /* workers 0 and 1 share a node, and so do 2 and 3 */
         (void)add(MR_MS, 8);
         need(i ^ 1);
         (void)add(MR_MS, 8);
@@ -344,6 +345,29 @@ static void a_calibrated_replay_takes_the_recorded_time(void **state)
     assert_true(wall(&k, 2) < (job.over - job.submitted) * 2 / 3);
 }
 
+/* The messages with the tasks are held back for 200 ms, and then those with the completions. What
+ * all slots lose, against the same run without it, is in the class of these messages. */
+static void a_message_that_is_held_back_has_a_class(void **state)
+{
+    (void)state;
+    begin(2);
+    for (uint32_t i = 0; i < 20; i++)
+        (void)add(10 * MR_MS, 8);
+    const struct mr_whatif_change same = {.slots = 2};
+    struct mr_whatif_costs held = no_costs;
+    held.send_ns = 200.0 * MR_MS;
+    struct mr_whatif_result without = replay(&no_costs, &same), with = replay(&held, &same);
+    uint64_t lost = 2 * (with.wall_ns - without.wall_ns);
+    assert_true(lost >= 400 * MR_MS);
+    assert_true(with.sums.ns[MR_ACCOUNT_SEND] >= lost / 10 * 9);
+    held = no_costs;
+    held.report.first_ns = 200.0 * MR_MS;
+    with = replay(&held, &same);
+    lost = 2 * (with.wall_ns - without.wall_ns);
+    assert_true(lost >= 400 * MR_MS);
+    assert_true(with.sums.ns[MR_ACCOUNT_REPORT] >= lost / 10 * 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -359,6 +383,7 @@ int main(void)
         cmocka_unit_test(nodes_follow_from_waits_for_large_values),
         cmocka_unit_test(fused_chains_are_told_from_unfused_ones),
         cmocka_unit_test(names_of_what_can_be_free),
+        cmocka_unit_test(a_message_that_is_held_back_has_a_class),
         cmocka_unit_test(a_calibrated_replay_takes_the_recorded_time),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
