@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the predictions of `millrace whatif` with measured runs: from 1 slot for 2 and from 2 for 1, and from 2 slots
-for 4 and 16 where tasks only sleep. The cluster has one worker. Each shape runs at least N times; the fastest run counts,
-since other work on the machine only adds time. Prints a table in Markdown.
-  bench/whatif.py [--rounds N] [--only SHAPE,…] [--verbose]
-Before: cmake --build --preset release --target millrace mr-scheduler mr-worker mr-objectstore mr-trainer mr-gateway"""
+"""Compares the predictions of `millrace whatif` with measured runs. A run on 1 slot predicts one on
+2 slots, and a run on 2 slots predicts one on 1 slot. If tasks only sleep, a run on 2 slots also
+predicts runs on 4 and 16 slots. The cluster has one worker. Each shape of graph runs at least N
+times. The fastest run counts, since other work on the machine only adds time. Prints a table in
+Markdown.
+  bench/whatif.py [--rounds N] [--only SHAPE,…] [--flags FLAGS] [--verbose]
+First build, with the preset release: millrace mr-scheduler mr-worker mr-objectstore mr-trainer
+mr-gateway"""
 import argparse
 import datetime
 import json
@@ -65,7 +68,7 @@ def matmul(n=300, side=200):
 
 
 def rounds(blocks=4, count=60, side=120):
-    """An iteration: each round multiplies the blocks, and sums them before the next round."""
+    """Each round multiplies the blocks, and sums the products before the next round."""
     tasks = {f"r0-{k}": {"op": "array.random", "args": [[side, side], k]} for k in range(blocks)}
     for i in range(1, count):
         for k in range(blocks):
@@ -89,7 +92,7 @@ def naps(count, seconds):
     return make
 
 
-SHORT_S = 4.0  # a shape runs again until it has taken so long: a short run is disturbed more easily
+SHORT_S = 4.0  # short shapes run again until this time has passed: other work disturbs them more
 TWO = ((1, 2), (2, 1))
 SHAPES = {
     "empty": ("100,000 empty tasks", empty, TWO),
@@ -107,7 +110,8 @@ SHAPES = {
 
 
 def measure(names, slots, count, asks):
-    """The fastest run of each shape on so many slots: its seconds, and its predictions for other numbers of slots."""
+    """Runs the shapes on `slots` slots. Returns for each shape the seconds of its fastest run, and
+    the predictions from this run for other numbers of slots."""
     with Cluster("--workers", "1", "--threads", str(slots), "--memory", "512MiB") as c:
         c.wait_for_workers(1)
         found = {}
@@ -121,9 +125,9 @@ def measure(names, slots, count, asks):
                     raise SystemExit(f"{name}: {job}")
                 wall = int(c.get(f"/v1/jobs/{job['id']}/profile")["wall_ns"]) / 1e9
                 old = job["id"]
-                if i and (best is None or wall < best[0]):  # the first run warms up
+                if i and (best is None or wall < best[0]):  # the first run only warms up
                     best, old = (wall, job["id"]), best and best[1]
-                if old:  # so that the results of earlier runs do not fill the store
+                if old:  # delete it, so that results of earlier runs do not fill the store
                     c.call("DELETE", f"/v1/jobs/{old}")
             wanted = [b for a, b in SHAPES[name][2] if a == slots]
             found[name] = best[0], {b: predict(c, best[1], b, asks) for b in wanted}

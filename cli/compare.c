@@ -1,4 +1,4 @@
-/* `millrace compare`: what changed between two jobs, by operator and by class of slot time. */
+/* `millrace compare`: what changed from one job to another, by operator and by class of time. */
 #include "cli/trace/compare.h"
 #include "base/alloc.h"
 #include "base/units.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define STEPS_MAX 100000u
-#define OPS_SHOWN 12u /* operators in the table; --json has all */
+#define OPS_SHOWN 12u /* most operators in the table; --json shows all */
 
 struct compare_config {
     struct mr_client_options client;
@@ -35,7 +35,7 @@ const struct mr_config_spec mr_compare_spec = {.program = "millrace compare",
     .rest_min = 2,
     .rest_max = 2};
 
-/* Adds the three cells of a change of time. */
+/* Adds three cells: both times and the change. */
 static void add_seconds(struct mr_table *t, int64_t before, int64_t after)
 {
     mr_table_add(t, "%.3f", (double)before / 1e9);
@@ -132,7 +132,7 @@ static void print_ops(const struct mr_compare *c)
     }
     mr_table_print(t);
     if (c->ops_count > OPS_SHOWN)
-        (void)printf("%" PRIu32 " more operators: --json\n", c->ops_count - OPS_SHOWN);
+        (void)printf("%" PRIu32 " more operators: see --json\n", c->ops_count - OPS_SHOWN);
 }
 
 static void print_all(const struct mr_compare *c, const struct mr_texts *jobs)

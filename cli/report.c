@@ -23,7 +23,7 @@ static const struct mr_option report_options[] = {
     {.name = "html",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
-        .help = "the file to write; -: stdout",
+        .help = "path of the HTML file to write; -: stdout",
         .at = offsetof(struct report_config, html),
         .required = true},
     MR_OFFLINE_OPTIONS(struct report_config, offline),
@@ -44,7 +44,7 @@ static int write_page(const char *path, struct mr_str page, struct mr_error *e)
 {
     struct stat about;
     if (!strcmp(path, "-")) {
-        (void)fwrite(page.p, 1, page.n, stdout); /* main reports errors of stdout */
+        (void)fwrite(page.p, 1, page.n, stdout); /* main() reports errors of stdout */
         return MR_OK;
     }
     if (!stat(path, &about) && !S_ISREG(about.st_mode))

@@ -36,8 +36,10 @@ static const struct mr_option whatif_options[] = {
     {.name = "free",
         .type = MR_OPTION_TEXTS,
         .value = "CLASS",
-        .help = "takes no time: scheduler (decide, report and send), decide, report, send, "
-                "handoff, transfer, journal, input, output, preempted; several: with commas",
+        .help =
+            "this class takes no time: scheduler (which is decide, report and send), decide, "
+            "report, send, handoff, transfer, journal, input, output, preempted; commas between "
+            "several classes",
         .at = offsetof(struct whatif_config, free)},
     {.name = "op-speed",
         .type = MR_OPTION_TEXTS,
@@ -48,8 +50,8 @@ static const struct mr_option whatif_options[] = {
 };
 
 const struct mr_config_spec mr_whatif_spec = {.program = "millrace whatif",
-    .summary = "Predicts how long a finished job would have taken with other slots, a faster "
-               "network, faster operators, or without a cost.",
+    .summary = "Predicts how long a finished job would have taken with more or fewer slots, a "
+               "faster network, faster operators, or without some cost.",
     .usage = "[flags] JOB",
     .examples = "  millrace whatif j1kq07ab-7 --slots 8\n"
                 "  millrace whatif j1kq07ab-7 --bandwidth x2 --op-speed array.matmul=2\n"
@@ -126,7 +128,7 @@ static int change_of(const struct whatif_config *k, const struct mr_whatif_job *
 struct answer {
     const struct mr_whatif_costs *costs;
     const struct mr_whatif_result *same, *predicted;
-    yyjson_val *recorded; /* the answer of Profile */
+    yyjson_val *recorded; /* the answer of the API's method Profile */
     const char *job;
     uint64_t not_recorded;
 };
@@ -235,12 +237,11 @@ static void print(const struct answer *a)
         (double)a->predicted->chain_ns / 1e9, same, was > 0 ? (same / was - 1) * 100 : 0.0);
     print_classes(a);
     if (mr_json_get_u64(a->recorded, "other_ns"))
-        (void)printf(
-            "\nslots ran tasks of other jobs for %.3f s, which the prediction leaves out\n",
+        (void)printf("\nslots ran tasks of other jobs for %.3f s; the prediction leaves them out\n",
             (double)mr_json_get_u64(a->recorded, "other_ns") / 1e9);
     if (a->not_recorded)
-        (void)printf(
-            "\n%" PRIu64 " attempts were not recorded, and are left out\n", a->not_recorded);
+        (void)printf("\n%" PRIu64 " attempts were not recorded; the prediction leaves them out\n",
+            a->not_recorded);
 }
 
 int mr_command_whatif(int argc, char **argv)

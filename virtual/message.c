@@ -1,4 +1,4 @@
-/* The memory of a message is a list of chunks, which are freed together. */
+/* The memory of a message is a list of chunks. They are freed together, with the message. */
 #include "virtual/message.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Messages that are on their way in a cluster in virtual time. A message between the scheduler and
- * a worker is encoded by its sender and decoded for its receiver, as in production, so the receiver
+/* Messages that are on their way in a cluster in virtual time. As in production, a message between
+ * the scheduler and a worker is encoded by its sender and decoded for its receiver. So the receiver
  * gets only what the wire carries. A message owns all memory that its members point into. */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct mr_virtual_chunk;
 
-struct mr_virtual_message { /* of the members below `chunks`, a message sets those of its kind */
+struct mr_virtual_message { /* of the members below `chunks`, only the receiver's are set */
     struct mr_virtual_chunk *chunks;
     struct mr_ws_down down;                               /* to a worker */
     struct mr_ws_up up;                                   /* to the scheduler */
@@ -20,14 +20,14 @@ struct mr_virtual_message { /* of the members below `chunks`, a message sets tho
 
 struct mr_virtual_message *mr_virtual_message_new(void);
 void mr_virtual_message_free(struct mr_virtual_message **m);
-/* Copies `n` bytes into the memory of the message; `p` NULL: the memory is not set. Returns NULL if
- * `n` is 0. */
+/* Copies `n` bytes into the memory of the message, and returns the copy. `p` NULL: the bytes are 0.
+ * Returns NULL if `n` is 0. */
 void *mr_virtual_keep(struct mr_virtual_message *m, const void *p, size_t n);
-/* Returns the memory of the message, for the functions of lib/session. */
+/* Returns an allocator of this message's memory, for the functions of lib/session. */
 struct mr_ws_memory mr_virtual_memory(struct mr_virtual_message *m);
 
-/* Set m->down or m->up to what the receiver decodes, and `*bytes` to the size of the encoded
- * message. */
+/* Encode `from`, decode the bytes again, and set m->down or m->up to the result. `*bytes` is the
+ * size of the encoded message. */
 int mr_virtual_down(
     struct mr_virtual_message *m, const struct mr_ws_down *from, size_t *bytes, struct mr_error *e);
 int mr_virtual_up(

@@ -1,4 +1,4 @@
-/* A binary heap. */
+/* The queue is a binary heap. */
 #include "virtual/queue.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* The events of a cluster in virtual time, ordered by their times. Events of one time are taken in
- * the order in which they were planned, so a run is the same each time. No clock, no I/O. One
- * thread. The simulator of the tests and the predictions of `whatif` use it. */
+/* The events of a cluster in virtual time, ordered by their times. Events of the same time are
+ * taken in the order in which they were planned, so a run can be repeated exactly. No clock, no
+ * I/O. One thread. Used by the tests' simulator and by the predictions of `millrace whatif`. */
 #pragma once
 
 #include "base/time.h"
@@ -12,7 +12,7 @@ struct mr_virtual_message;
 
 struct mr_virtual_event {
     mr_time at;
-    uint64_t order; /* number of the event, from 1 */
+    uint64_t order; /* number in the order of planning, from 1 */
     int kind;       /* a value of the caller's own enum */
     uint32_t a, b;
     uint64_t c;
@@ -25,9 +25,9 @@ struct mr_virtual_queue { /* all zero: empty */
     uint64_t order; /* number of the event that was planned last */
 };
 
-/* Plans an event for the time `at`. The queue sets its members `at` and `order`. */
+/* Plans an event for the time `at`. The queue sets `at` and `order` of the event. */
 void mr_virtual_push(struct mr_virtual_queue *q, mr_time at, struct mr_virtual_event ev);
-/* Takes the next event. False: there is none. */
+/* Removes the next event and sets `*out` to it. Returns false if the queue is empty. */
 bool mr_virtual_pop(struct mr_virtual_queue *q, struct mr_virtual_event *out);
 /* Frees the queue with its events and their messages. */
 void mr_virtual_queue_fini(struct mr_virtual_queue *q);

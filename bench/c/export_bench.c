@@ -1,9 +1,9 @@
-/* Measures how fast a timeline is written as a file for viewers of traces (cli/export).
+/* Measures how fast a timeline is written as a file for trace viewers (cli/export).
  *     bench_export [spans] [slots]
- * Prints the spans per second and the bytes per span of both formats, and the peak of the program's
- * memory after each. The spans are made up: chains of tasks, one on each slot. The bytes are
- * counted and dropped. The first runs have no graph, the last ones a graph of 1,000,000 tasks at
- * most. */
+ * Writes each of the two formats without a graph, and then with a graph of at most 1,000,000 tasks.
+ * After each of the four runs, prints spans per second, bytes per span, and the program's peak
+ * memory so far. The spans are made up: one chain of tasks on each slot. The bytes are counted and
+ * dropped. */
 #include "base/alloc.h"
 #include "base/err.h"
 #include "cli/export/export.h"
@@ -44,7 +44,7 @@ static struct mr_export_span span_of(uint32_t i, uint32_t slots, char key[32], c
         .nbytes = 4096};
 }
 
-struct graph { /* each task needs the task `slots` before it */
+struct graph { /* task i needs task i - `slots` */
     struct mr_export_edges edges;
     uint32_t *input_at, *inputs, *dependent_at, *dependents;
     unsigned char *is_target;

@@ -1,10 +1,12 @@
 /* Measures pictures of a timeline (services/scheduler/tiles).
  *     bench_tiles REDIS DIR JOB                   the trace of a job that ran
- *     bench_tiles REDIS DIR feed SPANS [SLOTS]    a trace that this program feeds to the
- * scheduler's trace writer; Redis must be empty REDIS is "unix:PATH" or "HOST:PORT", and DIR the
- * directory of the trace files. Prints what spans and sheets take in bytes and in processor time,
- * how long the first picture takes, and the times of pictures of random windows at each scale: 64
- * rows of 1,024 pixels. */
+ *     bench_tiles REDIS DIR feed SPANS [SLOTS]    a trace that this program makes
+ *
+ * REDIS is "unix:PATH" or "HOST:PORT", and DIR is the directory of the trace files. `feed` passes
+ * made-up spans to the scheduler's trace writer; Redis must be empty. The program prints
+ * the bytes of spans and sheets, and the time of the first picture. Then it prints the times of
+ * pictures of random windows at each scale. A picture has 64 rows of 1,024 pixels. With `feed`, the
+ * program first prints the processor time of encoding spans and making sheets. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "host/clock.h"
@@ -24,7 +26,7 @@
 #define WORKER_SLOTS 8u
 #define OPS 12u
 #define BATCH 4096u
-#define ALONE 4000000u /* spans that are encoded alone */
+#define ALONE 4000000u /* spans that are encoded without a writer */
 
 /* ---- made-up spans --------------------------------------------------------------------------- */
 
@@ -49,7 +51,7 @@ static void span_next(struct maker *m, uint32_t slot)
     s->finished = s->started + ran;
     s->accounted = s->finished + 3000;
     s->cpu_ns = ran - (r >> 42 & 255);
-    /* operators come in phases; one task in 16 is of another operator */
+    /* operators come in phases; one task in 16 has a random operator */
     s->op = 1 + (uint32_t)((r >> 50 & 15) ? m->made / 1000000 % OPS : r >> 54 & 7);
 }
 

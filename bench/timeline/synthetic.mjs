@@ -140,12 +140,12 @@ export class Synthetic {
         const list = [];
         const first = Math.max(0, Math.floor(from / this.cellNs));
         const last = Math.min(this.cells - 1, Math.floor(until / this.cellNs));
-        for (let c = first; c <= last && list.length < o.limit; c++)
-            for (let row = o.firstRow; row < Math.min(this.slots, o.firstRow + o.rows) && list.length < o.limit; row++) {
+        for (let c = first; c <= last && list.length <= o.limit; c++)
+            for (let row = o.firstRow; row < Math.min(this.slots, o.firstRow + o.rows) && list.length <= o.limit; row++) {
                 const span = this.span(row, c);
                 if (span && span.until > from && span.from < until) list.push(span.json);
             }
-        return list;
+        return { spans: list.slice(0, o.limit), more: list.length > o.limit };
     }
 
     /** @param {number} row @param {number} cell */

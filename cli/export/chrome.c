@@ -1,9 +1,9 @@
-/* Writes the Trace Event Format as a JSON object. Times in this format are microseconds; they have
- * three decimals, and are relative to the submission of the job, because a reader's floating-point
- * numbers cannot hold nanoseconds since 1970.
+/* Writes the Trace Event Format as a JSON object. Times in this format are microseconds. They have
+ * three decimals and count from `from_ns` of struct mr_export_about, because a reader's
+ * floating-point numbers cannot hold nanoseconds since 1970.
  *
  * A flow event belongs to the slice around its time. So the arrow of a value begins 1 ns before the
- * end of the slice that made the value, and ends at the beginning of the consumer's slice. */
+ * end of the slice that made the value. It ends at the beginning of the consumer's slice. */
 #include "base/alloc.h"
 #include "cli/export/internal.h"
 
@@ -122,7 +122,7 @@ static void *open(struct mr_buf *out, const struct mr_export_about *about)
     c->from_ns = about->from_ns;
     mr_buf_add_text(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"job\":");
     add_quoted(out, about->job);
-    /* The number is quoted: it exceeds what a floating-point number holds. */
+    /* The number is quoted, because a floating-point number cannot hold it exactly. */
     mr_buf_add_text(out, ",\"begin_ns\":\"");
     add_u64(out, about->from_ns);
     mr_buf_add_text(out, "\"},\"traceEvents\":[");
@@ -189,7 +189,7 @@ static void slice(void *writer, const struct mr_export_slice *s)
 
 static void curve(void *writer, uint32_t number, const char *name, bool is_bytes)
 {
-    (void)writer; /* points carry the name */
+    (void)writer; /* in this format each point carries the curve's name */
     (void)number;
     (void)name;
     (void)is_bytes;

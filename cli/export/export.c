@@ -1,4 +1,5 @@
-/* The curves follow after the spans, because a long task tells its start only at its end. */
+/* The curves are written after all spans. Spans come in the order of their ends, so even the last
+ * span may have begun early and change a curve from there on. */
 #include "cli/export/export.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,8 @@
 #include "cli/export/series.h"
 
 #define FLUSH_BYTES ((size_t)256 << 10)
-/* A task with very many consumers has one large packet. */
+/* Limit of the bytes between two calls of `write`: a task with very many consumers makes one large
+ * packet. */
 #define PIECE_BYTES_MAX ((size_t)512 << 20)
 
 enum curve { RUNNING, WAITING, VALUES, CURVES };

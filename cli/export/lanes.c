@@ -1,4 +1,4 @@
-/* Rows are searched from the slot's first. Almost always the first row is free. */
+/* The search for a free row begins at the slot's first row, which is almost always free. */
 #include "cli/export/lanes.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
-/* Writes Perfetto's Trace message: a row of TracePackets. A worker is a process track, a row of a
- * slot a thread track, an attempt a pair of slice events. Names of operators and of arguments are
- * interned: the packet that needs a name first carries it. An edge of the graph is a flow id; it
- * stands in the slice of the task that made the value, and ends in the consumer's slice.
+/* Writes Perfetto's Trace message: a sequence of TracePackets. A worker is a process track, a row
+ * of a slot is a thread track, and an attempt is a pair of slice events. Names are interned. The
+ * second packet carries the names of all arguments. An operator's name stands in the packet that
+ * needs it first. The number of an edge of the graph is a flow id. The flow begins in the slice of
+ * the task that made the value, and ends in the consumer's slice.
  *
  * Times are ns since 1970 on both clocks of the trace, so that viewers can show the time of day. */
 #include "base/alloc.h"
@@ -33,10 +34,10 @@ enum { CLOCK_REALTIME = 1, CLOCK_BOOTTIME = 6 };          /* BuiltinClock */
 
 #define SEQUENCE 1u
 #define CATEGORY_TASK 1u
-/* The tracks of curves have these numbers and larger ones; all others are smaller. */
+/* Number of the first curve's track. The tracks of workers and lanes have smaller numbers. */
 #define CURVES ((uint64_t)1 << 32)
 
-/* Numbers of the interned names of arguments: mr_export_note + 1, and these. */
+/* Numbers of interned argument names. Those of enum mr_export_note come first, each plus 1. */
 #define NOTE_KEY (MR_EXPORT_NOTES + 1u)
 #define NOTE_OUTCOME (MR_EXPORT_NOTES + 2u)
 #define NOTE_HELD (MR_EXPORT_NOTES + 3u)
@@ -44,7 +45,7 @@ enum { CLOCK_REALTIME = 1, CLOCK_BOOTTIME = 6 };          /* BuiltinClock */
 struct perfetto {
     struct mr_buf *out;
     uint32_t ops_known; /* operators whose names are interned */
-    size_t packet;      /* begin of the present packet */
+    size_t packet;      /* where the packet that is being written begins */
 };
 
 static void packet_begin(struct perfetto *w, uint32_t flags)
@@ -210,7 +211,7 @@ static void point(void *writer, uint32_t number, const char *name, uint64_t time
 {
     struct perfetto *w = writer;
     uint64_t bits = 0;
-    (void)name; /* the track has it */
+    (void)name; /* the curve's track has the name */
     memcpy(&bits, &value, sizeof bits);
     packet_begin(w, STATE_NEEDED);
     mr_protowire_add_varint(w->out, PACKET_TIMESTAMP, time);

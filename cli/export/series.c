@@ -1,5 +1,7 @@
-/* An interval adds its weight to the points at its two ends in proportion, and marks the beginning
- * and the end of the points between them. So an interval costs the same however long it is. */
+/* An interval usually fills the points at its two ends partly, and all points between them. The two
+ * ends get their parts of the weight (`part`). For the points between, only the first one and the
+ * one after the last are changed (`step`). So adding an interval takes the same time however long
+ * the interval is. */
 #include "cli/export/series.h"
 
 #include "base/defs.h"
@@ -15,8 +17,8 @@ void mr_export_series_init(struct mr_export_series *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Joins points in pairs. The joined points become the first half of the series, or the second half
- * if the series has to reach further back. */
+/* Doubles the width of a point: joins the points in pairs. The joined points become the first half
+ * of the series. With `back` they become the second half, and the series begins earlier. */
 static void widen(struct mr_export_series *s, bool back)
 {
     double joined[POINTS / 2] = {0};
@@ -50,7 +52,8 @@ void mr_export_series_add(struct mr_export_series *s, uint64_t from, uint64_t un
 {
     if (from >= until) return;
     reach(s, from, until);
-    from = MR_MAX(from, s->from); /* 1970 is less than one series away */
+    /* `reach` does not move the begin of the series before time 0, so it may be after `from` */
+    from = MR_MAX(from, s->from);
     if (from >= until) return;
     uint64_t first = (from - s->from) / s->width, last = (until - s->from) / s->width;
     uint64_t first_end = s->from + (first + 1) * s->width, last_begin = s->from + last * s->width;

@@ -1,4 +1,4 @@
-/* One attempt of a task, as the exports take it. The texts are lent for the call. Times are ns
+/* One attempt of a task, as input of the exports. The texts are lent for the call. Times are ns
  * since 1970; 0: not known. */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #define MR_EXPORT_NODE_NONE UINT32_MAX
 
-/* Durations that the API's message TimelineSpan has beside the CPU time. */
+/* The durations in the API's message TimelineSpan, without the CPU time. */
 enum mr_export_part {
     MR_EXPORT_INPUT,
     MR_EXPORT_OUTPUT,
@@ -25,7 +25,7 @@ enum mr_export_part {
 struct mr_export_span {
     struct mr_str key, op, worker;
     struct mr_str outcome, held; /* names of the enums SpanOutcome and SpanHeld */
-    uint32_t node;               /* number of the task in its graph; MR_EXPORT_NODE_NONE */
+    uint32_t node; /* number of the task in its graph; MR_EXPORT_NODE_NONE: not known */
     uint32_t slot, attempt;
     bool failed;
     uint64_t ready, sent, received, inputs, started, finished, accounted;
@@ -33,5 +33,5 @@ struct mr_export_span {
     uint64_t parts[MR_EXPORT_PARTS];
 };
 
-/* Returns the name of the field of TimelineSpan, for example "input_ns". */
+/* Returns the name of the part's field in TimelineSpan, for example "input_ns". */
 const char *mr_export_part_name(enum mr_export_part part);

@@ -1,5 +1,5 @@
-/* The critical path of a job that is over is as long as the job. So the differences between the
- * parts of two critical paths add up to the difference between the wall times. */
+/* The steps of a critical path cover the whole time of a job that is over. So the differences
+ * between the parts of two critical paths add up to the difference between the wall times. */
 #include "cli/trace/compare.h"
 
 #include "account/class.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAUSES_NAMED 3 /* causes in the last sentence */
+#define CAUSES_NAMED 3 /* most causes that mr_compare_sum_up names */
 
-const char *mr_compare_measure_name(enum mr_compare_measure measure)
+static const char *measure_name(enum mr_compare_measure measure)
 {
     static const char *const names[] = {[MR_COMPARE_TASKS] = "tasks",
         [MR_COMPARE_WALL] = "wall_ns",
@@ -36,7 +36,7 @@ struct rows {
     uint32_t *count, *room;
 };
 
-/* Adds a time to the row of a class and an operator. */
+/* Adds a time to the row of a class and an operator, which is made if it does not exist. */
 static void time_add(
     const struct rows *r, bool is_after, const char *class, const char *op, int64_t ns)
 {
@@ -54,7 +54,7 @@ static void time_add(
     *(is_after ? &row->after : &row->before) += ns;
 }
 
-/* Adds the times of the member `classes`, divided by `divisor`. */
+/* Adds the times in the member `classes` of `from`, each divided by `divisor`. */
 static void classes_add(const struct rows *r, bool is_after, yyjson_val *from, int64_t divisor)
 {
     size_t at = 0, max = 0;
@@ -67,7 +67,8 @@ static void classes_add(const struct rows *r, bool is_after, yyjson_val *from, i
     }
 }
 
-/* Adds the critical path. The steps in which a task ran move from the class to the operator. */
+/* Adds the critical path. If a task ran in a step, the step's time goes to the row of the task's
+ * operator, not to that of the class alone. */
 static void path_add(const struct rows *r, bool is_after, yyjson_val *path)
 {
     const char *ran = mr_account_class_name(MR_ACCOUNT_DEPENDENCY);
@@ -106,7 +107,7 @@ static void ops_add(struct mr_compare *c, bool is_after, yyjson_val *root)
         struct mr_compare_op *o = op_of(c, mr_json_get_text(row, "op"));
         for (unsigned i = 0; i < MR_COMPARE_MEASURES; i++)
             (is_after ? o->after : o->before)[i] =
-                number_of(row, mr_compare_measure_name((enum mr_compare_measure)i));
+                number_of(row, measure_name((enum mr_compare_measure)i));
     }
 }
 
@@ -267,8 +268,8 @@ yyjson_mut_doc *mr_compare_document(
         (void)yyjson_mut_obj_add_strcpy(d, row, "op", c->ops[i].op);
         for (unsigned k = 0; k < MR_COMPARE_MEASURES; k++) {
             yyjson_mut_val *measure = yyjson_mut_obj(d);
-            (void)yyjson_mut_obj_add(row,
-                yyjson_mut_str(d, mr_compare_measure_name((enum mr_compare_measure)k)), measure);
+            (void)yyjson_mut_obj_add(
+                row, yyjson_mut_str(d, measure_name((enum mr_compare_measure)k)), measure);
             add_change(d, measure, "", c->ops[i].before[k], c->ops[i].after[k]);
         }
     }

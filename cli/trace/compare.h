@@ -25,7 +25,7 @@ enum mr_compare_measure {
 
 struct mr_compare_op {
     const char *op;
-    int64_t path_change; /* change of the time on the critical path in which it ran, ns */
+    int64_t path_change; /* change of the operator's run time on the critical path, ns */
     int64_t before[MR_COMPARE_MEASURES], after[MR_COMPARE_MEASURES];
 };
 
@@ -35,28 +35,26 @@ struct mr_compare_job {
 
 struct mr_compare {
     struct mr_compare_job before, after;
-    /* What explains the wall times, the largest change first; the times of all causes add up to the
-     * wall times. With `has_path` these are parts of the critical paths: the class "dependency" has
-     * a row for each operator that ran. Otherwise, if a job is not over, they are the time of each
-     * class, divided by the slots. */
+    /* The parts of the wall times, the largest change first. With `has_path` they are parts of the
+     * critical paths: the class "dependency" has a row for each operator that ran. Otherwise one of
+     * the jobs is not over, and they are the slot time of each class, divided by the number of
+     * slots. */
     bool has_path;
     struct mr_compare_time *causes;
     uint32_t causes_count, causes_room;
     struct mr_compare_time *classes; /* slot time by class, the largest change first */
     uint32_t classes_count, classes_room;
-    struct mr_compare_op *ops; /* the one that explains most first */
+    struct mr_compare_op *ops; /* the largest `path_change` first */
     uint32_t ops_count, ops_room;
 };
 
-/* Compares two ProfileResponses. The texts of `out` are lent from the documents. */
+/* Compares two ProfileResponses of the API. The texts of `out` are lent from the two documents. */
 void mr_compare_profiles(yyjson_val *before, yyjson_val *after, struct mr_compare *out);
 void mr_compare_fini(struct mr_compare *c);
 
-/* Returns the name of the field of ProfileRow, for example "wall_ns". */
-const char *mr_compare_measure_name(enum mr_compare_measure measure);
 /* Appends a sentence that says how the wall time changed, and what explains most of the change. */
 void mr_compare_sum_up(
     const struct mr_compare *c, const char *before, const char *after, struct mr_buf *out);
-/* Makes the comparison as a document, to be freed with yyjson_mut_doc_free. */
+/* Returns the comparison as a JSON document. The caller frees it with yyjson_mut_doc_free. */
 yyjson_mut_doc *mr_compare_document(
     const struct mr_compare *c, const char *before, const char *after);

@@ -1,4 +1,5 @@
-/* The profile of a job: the gateway's ProfileResponse, or the same made without a cluster. */
+/* The profile of a job: the gateway's ProfileResponse, or the same document made without a cluster.
+ */
 #pragma once
 
 #include "cli/client/client.h"
@@ -9,6 +10,7 @@ struct mr_profile_source {
     const struct mr_offline_options *offline;
 };
 
-/* `job`: the id of a job, or of a training. `steps_max`: limit of steps of the critical path. */
+/* `job`: the id of a job, or of a training. `steps_max`: largest number of steps of
+ * the critical path. */
 int mr_profile_answer(const struct mr_profile_source *source, const char *job, uint32_t steps_max,
     yyjson_doc **out, struct mr_error *e);

@@ -8,7 +8,7 @@
 struct making {
     yyjson_mut_doc *doc;
     const struct mr_job_account *account;
-    const struct mr_graph *graph; /* NULL: the journal has none */
+    const struct mr_graph *graph; /* NULL: the journal does not have the job's graph */
 };
 
 static void add_u64(struct making *m, yyjson_mut_val *to, const char *name, uint64_t v)
@@ -95,7 +95,7 @@ int mr_profile_offline(const struct mr_offline_options *o, const char *job_text,
     int err = mr_offline_open(o, job_text, &job, &h, e);
     if (!err) err = mr_history_account(h, job, steps_max, &account, e);
     if (!err) {
-        (void)mr_history_graph(h, job, &graph, NULL); /* without it, steps have no keys */
+        (void)mr_history_graph(h, job, &graph, NULL); /* without the graph, steps have no keys */
         struct making m = {yyjson_mut_doc_new(NULL), &account, graph};
         make(&m);
         *out = yyjson_mut_doc_imut_copy(m.doc, NULL);

@@ -1,5 +1,5 @@
-/* The answer of Profile, made from Redis and the scheduler's files instead of asking the cluster.
- */
+/* Makes the answer of the API's method Profile from Redis and the scheduler's files, without a
+ * running cluster. */
 #pragma once
 
 #include "cli/trace/offline.h"

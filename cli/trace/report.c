@@ -1,7 +1,7 @@
-/* The page forbids itself all but its own style, which it names by hash (Content-Security-Policy).
- * So nothing that a key or an operator's name contains can load or run anything. Lengths of bars
- * are attributes of SVG, because the policy also forbids style attributes. Colors: Okabe and Ito.
- */
+/* The page's Content-Security-Policy allows only the page's own style element, which it names by
+ * hash. So nothing that a key or an operator's name contains can load or run anything. The policy
+ * also forbids style attributes, so bars are SVG elements with a width. Most colors are from the
+ * palette of Okabe and Ito. */
 #include "cli/trace/report.h"
 
 #include "account/class.h"
@@ -22,7 +22,7 @@
 #define BAR 240          /* width of the longest bar */
 #define ROW 14           /* height of a row of the timeline */
 #define LABEL 150        /* width of the names beside the rows */
-#define LEVELS 4         /* heights of a pixel, by the share of its time that is busy */
+#define LEVELS 4         /* number of heights of a pixel, by the share of time with a task */
 
 static const char style[] =
     ":root{color-scheme:light dark;--back:#fff;--text:#1b1f24;--quiet:#59636e;--line:#d1d9e0;"
@@ -88,11 +88,11 @@ static double seconds(yyjson_val *row, const char *name)
     return (double)mr_json_get_u64(row, name) / 1e9;
 }
 
-/* Appends the hash of the style, as a policy names it. */
+/* Appends the hash of the style, in the form of a Content-Security-Policy. */
 static void add_style_hash(struct page *p)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t hash[MR_SHA256_BYTES + 1] = {0}; /* 32 bytes make 43 digits of base64, and a "=" */
+    uint8_t hash[MR_SHA256_BYTES + 1] = {0}; /* in base64: 43 digits and a "=" */
     mr_sha256(mr_str(style), hash);
     add(p, "'sha256-");
     for (unsigned i = 0; i < 43; i++) {
@@ -115,7 +115,7 @@ static int by_time(const void *a, const void *b)
     return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
 }
 
-/* Appends the table of the member `classes` of `from`, with its sum. */
+/* Appends a table of the times in the member `classes` of `from`, and of their sum. */
 static void add_classes(struct page *p, yyjson_val *from, const char *heading)
 {
     struct class_time times[MR_ACCOUNT_CLASSES];
@@ -193,7 +193,7 @@ static void add_steps(struct page *p, yyjson_val *path)
         if (at < skipped) continue;
         uint64_t from = mr_json_get_u64(step, "from_ns"), to = mr_json_get_u64(step, "to_ns");
         mr_buf_printf(p->out, "<tr><td class=\"n\">%.6f</td><td class=\"n\">%.1f</td>",
-            ((double)from - (double)begin) / 1e9, ((double)to - (double)from) / 1e3);
+            (double)(int64_t)(from - begin) / 1e9, (double)(int64_t)(to - from) / 1e3);
         add_text_cell(p, mr_json_get_text(step, "class"));
         add_text_cell(p, mr_json_get_text(step, "op"));
         add_text_cell(p, mr_json_get_text(step, "key"));
@@ -210,16 +210,16 @@ static void add_path(struct page *p)
         add(p, "<p>The job was not over, so it has no critical path yet.</p>\n");
         return;
     }
-    add(p, "<p>What the job waited for, from its submission to its end. In the class "
-           "<code>dependency</code> a task ran.</p>\n");
+    add(p, "<p>What the job waited for, from its submission to its end. Time of the class "
+           "<code>dependency</code> is the run time of a task.</p>\n");
     add_classes(p, path, "seconds");
     add_steps(p, path);
 }
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
 
-/* Returns the color of an operator. The operators with the most time, which come first in the
- * profile, have colors of their own. */
+/* Returns the number of an operator's color. The operators with the most time, which come first in
+ * the profile, have colors of their own. */
 static unsigned color_of(const struct page *p, struct mr_str op)
 {
     yyjson_val *ops = yyjson_obj_get(p->profile, "ops"), *row = NULL;
@@ -237,7 +237,7 @@ static unsigned level_of(const struct mr_raster *r, const struct mr_raster_pixel
     return pixel->op ? MR_MAX(1u, (unsigned)ceil(mr_raster_fill(r, pixel) * LEVELS)) : 0;
 }
 
-/* Appends the runs of pixels of one color as a path. */
+/* Appends an SVG path with the pixels of one color. Equal neighbors make one rectangle. */
 static void add_runs(struct page *p, const struct mr_raster_pixel *row, const unsigned *colors,
     unsigned color, unsigned y)
 {

@@ -6,6 +6,7 @@
 
 #include <yyjson.h>
 
-/* Appends the page. `profile`: a ProfileResponse; `raster`: the timeline of the same window. */
+/* Appends the page. `profile`: a ProfileResponse of the API. `raster`: the timeline from the
+ * profile's `from_ns` to its `until_ns`. */
 void mr_report_write(
     const char *job, yyjson_val *profile, const struct mr_raster *raster, struct mr_buf *out);

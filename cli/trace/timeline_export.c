@@ -1,6 +1,6 @@
 /* The spans come from the cluster in pages, or with --offline from Redis and files block by block.
- * So memory holds one page or block, and the graph. Without a cluster, the trace is read twice: at
- * first for its earliest time. */
+ * So memory holds one page or one block of spans, and the graph. With --offline the trace is read
+ * twice: the first pass finds its earliest time. */
 #include "cli/trace/timeline_export.h"
 
 #include "account/training_shares.h"
@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #define PAGE_SPANS 50000    /* spans of one page; the answer is also limited in bytes */
-#define GRAPH_NODES 100000u /* limit of /v1/jobs/{id}/graph */
+#define GRAPH_NODES 100000u /* most nodes that /v1/jobs/{id}/graph returns */
 
 struct output {
     const char *path;
-    /* The file that is written; it replaces `path` at the end. NULL: `path` is stdout, or something
-     * else than a regular file, and is written itself. */
+    /* Path of the temporary file that is written and replaces `path` at the end. NULL: `path` is
+     * stdout or no regular file, and is written directly. */
     char *part;
     FILE *file;
     struct mr_export *export;
@@ -42,7 +42,7 @@ struct exporting {
     struct mr_export_edges edges;
     unsigned char *is_target;
     struct columns columns;
-    const struct mr_graph *graph; /* without a cluster; NULL: the journal has none */
+    const struct mr_graph *graph; /* with --offline; NULL: the journal does not have it */
     uint64_t from_ns, spans, not_recorded;
     int err;
 };
@@ -90,7 +90,8 @@ static int outputs_open(struct exporting *x, bool has_edges, struct mr_error *e)
     return err ? err : output_add(x, x->k->perfetto, &mr_export_perfetto, has_edges, e);
 }
 
-/* Ends a file. `err`: why the export has failed before; the file is then removed. */
+/* Ends a file. `err`: the error of an earlier step, or MR_OK. Removes the temporary file if that
+ * step or this one has failed. */
 static int output_close(struct output *o, int err, struct mr_error *e)
 {
     int write_err = mr_export_close(&o->export);
@@ -159,7 +160,9 @@ static void link_dependents(struct columns *c, uint32_t nodes)
 {
     c->dependent_at = mr_alloc_array((size_t)nodes + 2, sizeof(uint32_t));
     c->dependents = mr_alloc_array(MR_MAX(c->input_at[nodes], 1u), sizeof(uint32_t));
-    uint32_t *at = c->dependent_at + 1; /* shifted by one: filling moves each begin to its end */
+    /* at[i] is the begin of the dependents of node i, and their end when they are filled in. The
+     * end is the begin of the next node's dependents, so then dependent_at is right. */
+    uint32_t *at = c->dependent_at + 1;
     for (uint32_t i = 0; i < c->input_at[nodes]; i++)
         at[c->inputs[i] + 1]++;
     for (uint32_t i = 0; i < nodes; i++)
@@ -169,7 +172,7 @@ static void link_dependents(struct columns *c, uint32_t nodes)
             c->dependents[at[c->inputs[k]]++] = i;
 }
 
-/* Takes the nodes of a GraphResponse. False: an answer that is not one of a graph. */
+/* Takes the nodes of a GraphResponse. Returns false if they make no valid graph. */
 static bool columns_fill(struct exporting *x, yyjson_val *list, uint32_t nodes)
 {
     struct columns *c = &x->columns;
@@ -242,7 +245,8 @@ static void span_of_json(struct exporting *x, yyjson_val *s, struct mr_export_sp
     if (x->edges.nodes_count) out->node = mr_trace_names_number(&x->columns.keys, out->key);
 }
 
-/* Exports a page. `*after`: the end of its last span; 0: it was the last page. */
+/* Exports the spans of a page. Sets `*after` to the end of the last span; 0: no more pages are
+ * wanted. */
 static int page_add(struct exporting *x, yyjson_val *root, uint64_t *after)
 {
     size_t at = 0, max = 0;
@@ -286,7 +290,7 @@ static int export_live(struct exporting *x, struct mr_error *e)
     int err = mr_client_open(x->k->client, &c, e);
     if (!err) err = mr_client_call(&c, "GET", (struct mr_str){0}, &job, e, "/v1/jobs/%s", id);
     if (!err) x->from_ns = mr_json_get_u64(yyjson_doc_get_root(job), "created_ns");
-    /* An image has no arrows. */
+    /* The image of a report has no arrows, so it does not need the graph. */
     if (!err && (x->k->chrome || x->k->perfetto)) err = ask_graph(x, &c, id, &has_edges, e);
     if (!err) err = outputs_open(x, has_edges, e);
     if (!err) err = pages_add(x, &c, id, e);

@@ -1,5 +1,5 @@
-/* `millrace timeline JOB --chrome FILE --perfetto FILE`: writes the spans of a job as files for
- * viewers of traces (cli/export). */
+/* Writes the spans of a job as files for trace viewers (cli/export), for `millrace timeline` with
+ * --chrome or --perfetto. Adds them to the image of `millrace report`. */
 #pragma once
 
 #include "cli/client/client.h"
@@ -10,8 +10,8 @@ struct mr_timeline_export {
     const struct mr_client_options *client;
     const struct mr_offline_options *offline;
     const char *job;
-    const char *chrome, *perfetto; /* files; "-": stdout; NULL: not wanted */
-    struct mr_raster *raster;      /* takes all spans; NULL: not wanted */
+    const char *chrome, *perfetto; /* paths of files; "-": stdout; NULL: no such file */
+    struct mr_raster *raster;      /* the spans are added to this image; NULL: no image */
     uint64_t after_ns;             /* only spans that ended after this time */
     uint64_t spans_max;            /* 0: all */
 };

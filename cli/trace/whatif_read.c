@@ -1,5 +1,5 @@
-/* Both sources become the same spans (struct mr_trace_span), and these become recorded tasks. A
- * task has the times of its last attempt that succeeded. */
+/* The cluster and the offline files both give spans (struct mr_trace_span), which become recorded
+ * tasks. A task gets the times of its last attempt that succeeded. */
 #include "cli/trace/whatif_read.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #define PAGE_SPANS 100000u
-#define GRAPH_NODES_MAX 100000u /* limit of one answer of Graph */
+#define GRAPH_NODES_MAX 100000u /* most nodes that the API's method Graph returns */
 #define SPANS_MAX (8u << 20)
 
 static void tasks_begin(struct mr_whatif_reading *r, uint32_t count)
@@ -35,7 +35,7 @@ static void input_add(struct mr_whatif_reading *r, uint32_t task, uint32_t input
     j->inputs = r->inputs;
 }
 
-/* Takes a span whose op_id and worker_id are numbers of r->ops and r->workers. */
+/* Takes a span. Its op_id and worker_id are indexes in r->ops and r->workers. */
 static void span_take(struct mr_whatif_reading *r, const struct mr_trace_span *s)
 {
     bool has_made = s->outcome == MR_OUTCOME_OK || s->outcome == MR_OUTCOME_USED_UP;

@@ -1,5 +1,5 @@
-/* Reads a finished job for `whatif`: its spans, its graph and its account, from the cluster or,
- * offline, from Redis and the scheduler's files. */
+/* Reads a finished job for `millrace whatif`: its spans, its graph and its profile. They come from
+ * the cluster, or with --offline from Redis and the scheduler's files. */
 #pragma once
 
 #include "cli/client/client.h"
@@ -10,12 +10,12 @@ struct mr_whatif_reading {
     struct mr_whatif_job job; /* its arrays are owned by the reading */
     struct mr_trace_names ops, workers;
     struct mr_index keys; /* online: nodes of the graph by key */
-    yyjson_doc *graph;    /* online: the answer of Graph; keys are lent by it */
+    yyjson_doc *graph;    /* online: the answer of the API's method Graph; `key` points into it */
     struct mr_str *key;
     uint32_t *inputs;
     uint32_t inputs_room;
     uint32_t *node;
-    yyjson_doc *profile; /* the answer of Profile */
+    yyjson_doc *profile; /* the answer of the API's method Profile */
     uint64_t not_recorded;
 };
 

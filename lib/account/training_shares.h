@@ -1,5 +1,6 @@
-/* What the run of a training role went into, as one number: four shares of the run's duration, 16
- * bits each, in units of 1/65535. 0: the task is no training role, or its process was lost. */
+/* How a training role spent the time of its run, packed into one number. The number has four shares
+ * of the run's duration, 16 bits each, in units of 1/65535. The number is 0 if the task is no
+ * training role, or if its process was lost. */
 #pragma once
 
 #include "base/defs.h"
@@ -13,7 +14,7 @@ enum mr_training_part {
     MR_TRAINING_PARTS
 };
 
-/* Returns the shares of the durations `ns` in the duration `of`, each rounded and at most 1. */
+/* Packs the shares of the durations `ns` in the duration `of`. No share is more than 1. */
 static inline uint64_t mr_training_shares(const mr_duration ns[MR_TRAINING_PARTS], mr_duration of)
 {
     uint64_t shares = 0;
@@ -22,7 +23,7 @@ static inline uint64_t mr_training_shares(const mr_duration ns[MR_TRAINING_PARTS
     return shares;
 }
 
-/* Returns a part's share of the duration `of`. */
+/* Returns the time of one part, in ns, in a run of the duration `of`. */
 static inline mr_duration mr_training_part_ns(
     uint64_t shares, enum mr_training_part part, mr_duration of)
 {

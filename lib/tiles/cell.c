@@ -18,8 +18,9 @@ static uint32_t sum_of(uint32_t a, uint64_t b)
     return (uint32_t)MR_MIN(sum, (uint64_t)UINT32_MAX);
 }
 
-/* Adds the time to the counters of the cell. If all counters belong to other names, the same time
- * is taken from each of them and from the new one, until one of them is 0. */
+/* Adds `time` to the name's counter in `c->time`. If all counters belong to other names, the
+ * smallest of the counters and `time` is subtracted from each of them. What remains of `time` goes
+ * to a counter that is then 0. */
 static void count(struct mr_tile_cell *c, uint16_t name, uint32_t time)
 {
     uint32_t least = time;
@@ -38,7 +39,7 @@ static void count(struct mr_tile_cell *c, uint16_t name, uint32_t time)
             if (!c->time[i]) free = i;
         }
         time -= least;
-        /* If nothing is left, the cell still names one of the names. */
+        /* If all of them are 0 now, the new name gets 1, so that the cell has a name. */
         if (!time && !c->time[0] && !c->time[1] && !c->time[2]) time = 1;
     }
     if (!time) return;

@@ -1,10 +1,13 @@
-/* The time that one slot spent on each name within one interval. A name is an operator or a class,
- * and has a number. A cell keeps the times of MR_TILE_NAMES names. It is a Misra-Gries summary
- * (Misra and Gries, "Finding repeated elements", 1982; merging: Agarwal et al., "Mergeable
- * summaries", PODS 2012). So the time of a name in a cell is too small by at most a quarter of the
- * time of all names, in whatever order times were added and cells were merged. The name with the
- * most time in a cell therefore has at most this much less time than the name with the most time in
- * truth. With up to MR_TILE_NAMES names in a cell, all times are exact. */
+/* The time that one slot (executor thread) spent on each name within one interval. A name is an
+ * operator, or a class of a slot's time (lib/account/class.h), and has a number.
+ *
+ * A cell keeps the times of MR_TILE_NAMES names. A cell is a Misra-Gries summary (Misra and Gries,
+ * "Finding repeated elements", 1982; merging: Agarwal et al., "Mergeable summaries", PODS 2012). So
+ * the time of a name in a cell is too small by at most a quarter of the time of all names. The
+ * order of additions and merges does not matter for this bound. The name with the most time in the
+ * cell may be another one than in truth. Its true time is then smaller than the largest one by at
+ * most the same quarter. With up to MR_TILE_NAMES names in a cell, all times are exact, apart from
+ * rounding. */
 #pragma once
 
 #include "base/defs.h"
@@ -21,14 +24,14 @@ struct mr_tile_cell {
 };
 
 /* Times in a cell have the unit 2^shift ns. Returns the shift for cells of intervals of `ns`. An
- * interval has at most 2^31 units, so a cell has room for two names that overlap all the time.
- * Longer times are cut to UINT32_MAX. */
+ * interval has at most 2^31 units. So `busy` has room for two names even if each of them takes the
+ * whole interval. Longer times are cut to UINT32_MAX. */
 unsigned mr_tile_shift(uint64_t ns);
-/* Adds `ns` of a name to a cell. MR_TILE_NONE: the time belongs to names that are not known. */
+/* Adds `ns` of time on a name. MR_TILE_NONE: the time belongs to names that are not known. */
 void mr_tile_cell_add(struct mr_tile_cell *c, unsigned shift, uint16_t name, uint64_t ns);
 /* Adds the times of the cell `from`, whose unit is 2^from_shift ns. */
 void mr_tile_cell_merge(
     struct mr_tile_cell *c, unsigned shift, const struct mr_tile_cell *from, unsigned from_shift);
-/* Returns the name with the most time, and stores this time. The smallest number wins if several
- * have the most. MR_TILE_NONE: the cell has no time. */
+/* Returns the name with the most time, and stores this time. If several names have the most time,
+ * the one with the smallest number is returned. MR_TILE_NONE: no known name has time. */
 uint16_t mr_tile_cell_top(const struct mr_tile_cell *c, uint32_t *time);

@@ -1,18 +1,18 @@
-/* The finest level is written by additions. The levels above it are computed when they are drawn,
- * and only where the finest level has changed since. */
+/* Times are added to the finest level. The levels above it are computed when a picture is drawn,
+ * and only where the finest level has changed since the last picture. */
 #include "tiles/pyramid.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define LEVEL_BITS 2u /* a level's buckets are 2^LEVEL_BITS times as wide as those below */
+#define LEVEL_BITS 2u /* a bucket is 2^LEVEL_BITS times as wide as one of the level below */
 #define LEVELS_MAX 16u
 #define BUCKETS_MIN 64u
-#define FINEST_BITS 8u /* the finest bucket has 256 ns */
+#define FINEST_BITS 8u /* at first, a bucket of the finest level has 256 ns */
 
 struct lane {
     struct mr_tile_cell *levels[LEVELS_MAX]; /* owned; NULL above the highest level */
-    uint64_t dirty_from, dirty_until;        /* numbers of changed buckets of the finest level */
+    uint64_t dirty_from, dirty_until;        /* changed buckets of the finest level, by number */
 };
 
 struct mr_tile_pyramid {
@@ -203,7 +203,7 @@ static void refresh(const struct mr_tile_pyramid *p, struct lane *l)
     l->dirty_until = 0;
 }
 
-/* Returns the coarsest level that has two buckets for each pixel; 0 if none has. */
+/* Returns the coarsest level that has at least two buckets for each pixel; 0 if none has. */
 static unsigned level_for(const struct mr_tile_pyramid *p, const struct mr_tile_picture *picture)
 {
     uint64_t pixel = (picture->until - picture->from) / picture->width;

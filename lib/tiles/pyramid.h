@@ -1,23 +1,25 @@
 /* The timeline of a job at every scale. The time of each slot is divided into buckets. The width of
- * a bucket is a power of two of ns, and buckets begin at multiples of their width. Each level above
- * the finest one has buckets that are four times as wide. When the timeline grows beyond the limit
- * of cells, two buckets of the finest level become one. So memory is bounded however long the job
- * runs. The time within a bucket counts as spread evenly over the bucket. */
+ * a bucket is a power of two of ns, and buckets begin at multiples of their width. The buckets
+ * of each level are four times as wide as those of the level below. When the timeline grows beyond
+ * the limit of cells, every two buckets of the finest level become one. So memory is bounded
+ * however long the job runs. The time within a bucket counts as spread evenly over the bucket. */
 #pragma once
 
 #include "tiles/picture.h"
 
 struct mr_tile_pyramid;
 
-/* `cells_max`: limit of the cells of all slots and levels; but each slot has at least a few
- * buckets. A cell has 24 bytes. */
+/* `cells_max`: limit of the cells of all slots and levels. Many slots may exceed this limit: each
+ * slot has at least 64 buckets. A cell has 24 bytes. */
 struct mr_tile_pyramid *mr_tile_pyramid_new(uint32_t cells_max);
 void mr_tile_pyramid_free(struct mr_tile_pyramid **p);
-/* Makes room for slots with numbers below `lanes`, and for times between `from` and `until`. */
+/* Makes room for lanes with numbers below `lanes`, and for times between `from` and `until`. A lane
+ * is a slot. */
 void mr_tile_pyramid_cover(
     struct mr_tile_pyramid *p, uint32_t lanes, uint64_t from, uint64_t until);
-/* Adds a time. The lane and the time must be covered. */
+/* Adds a time. mr_tile_pyramid_cover must have made room for the lane and the time. */
 void mr_tile_pyramid_add(struct mr_tile_pyramid *p, uint32_t lane, const struct mr_tile_time *t);
+/* Returns the width of the buckets of the finest level. */
 uint64_t mr_tile_pyramid_bucket_ns(const struct mr_tile_pyramid *p);
 /* Draws the times of a lane into a row of the picture. */
 void mr_tile_pyramid_draw(

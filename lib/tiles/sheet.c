@@ -7,9 +7,10 @@
 
 #define SHARE_BITS 12u
 #define SHARE (UINT64_C(1) << SHARE_BITS)
-#define SPANS_BITS 3u /* a bucket has at least 2^SPANS_BITS times the median distance of spans */
+/* a bucket is at least 2^SPANS_BITS times as wide as the median distance of spans */
+#define SPANS_BITS 3u
 #define BITS_MAX 48u
-#define LOOK_BACK 8u /* number of pieces that are searched for a name */
+#define LOOK_BACK 8u /* number of the last pieces that are searched for a name */
 
 void mr_tile_sheet_fini(struct mr_tile_sheet *s)
 {
@@ -22,8 +23,8 @@ static unsigned log_of(uint64_t ns)
     return ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
 }
 
-/* Returns the bits of the bucket's width. They follow from the median of the distances between the
- * ends of neighboring spans of a lane, so a few long spans do not make the buckets coarse. */
+/* Returns the `bits` of a sheet of these spans. They follow from the median distance between the
+ * ends of successive spans of a lane. So a few long spans do not make the buckets coarse. */
 static unsigned bits_of(const struct mr_tile_span *spans, uint32_t count, uint32_t lanes)
 {
     uint32_t logs[64] = {0}, seen = 0;
@@ -59,8 +60,8 @@ static uint16_t share_of(uint64_t ns, unsigned bits)
     return (uint16_t)MR_MIN(MR_MAX(share, UINT64_C(1)), SHARE);
 }
 
-/* Finds the piece of a span's name in the bucket of the last pieces of the lane. `began`: index of
- * the lane's first piece. NULL: a new piece is needed. */
+/* Finds the piece of `name` in `bucket` among the last pieces of the lane. `began`: index of the
+ * lane's first piece. NULL: a new piece is needed. */
 static struct mr_tile_piece *piece_find(
     struct mr_tile_sheet *s, uint32_t began, uint64_t bucket, uint16_t name)
 {
@@ -114,8 +115,7 @@ static void lane_finish(struct mr_tile_sheet *s, uint32_t began)
     }
 }
 
-/* Stores the indexes of the spans by lane, those of one lane in their order. The result is to be
- * freed. */
+/* Returns the indexes of the spans, sorted by lane and then by index. The caller frees them. */
 static uint32_t *by_lane(const struct mr_tile_span *spans, uint32_t count, uint32_t lanes)
 {
     uint32_t *order = mr_alloc_array(count, sizeof *order);

@@ -1,13 +1,14 @@
 /* The bytes of a sheet: a magic number with the version, a check sum of what follows, and varints
- * (7 bits a byte, lowest first). The numbers in order: job, epoch, number, spans of the
- * block, spans of the sheet, from, until minus from, bits; the names with their lengths, preceded
- * by their number; the workers in the same way; the number of lanes. For each lane follow worker,
- * slot, the number of pieces, and the pieces.
+ * (7 bits a byte, lowest first). First come the varints of the head: job, epoch, number, spans
+ * of the block, spans of the sheet, from, until minus from, bits. Then come the number of names,
+ * and for each name its length and its bytes. The workers follow in the same way, and then the
+ * number of lanes. Each lane has its worker, its slot, the number of its pieces, and the pieces.
  *
- * A piece begins with a varint. Bit 0 says that a name follows, since it differs from that of the
- * piece before. Bit 1 says that the piece is a run of full buckets, whose number follows; otherwise
- * the share follows. The other bits are the distance of the bucket from the first bucket of the
- * piece before. The first distance of a lane is relative to the bucket of `from`. */
+ * A piece begins with a varint. Bit 0 says that the number of a name follows, since it differs
+ * from that of the piece before. Bit 1 says that the piece is a run of full buckets, whose count
+ * follows; otherwise the share follows. The other bits are the distance of the piece's first bucket
+ * from the first bucket of the piece before. For the first piece of a lane, they are the distance
+ * from the bucket of the sheet's `from`. */
 #include "tiles/sheet_bytes.h"
 
 #include "base/alloc.h"
@@ -124,7 +125,8 @@ static uint64_t take_max(struct decoder *d, uint64_t max)
     return d->is_bad ? 0 : v;
 }
 
-/* Reads a number of things of which each takes a byte or more. */
+/* Reads the number of things that follow. Each of them takes at least one byte, so there are at
+ * most as many things as bytes. */
 static uint32_t take_count(struct decoder *d)
 {
     return (uint32_t)take_max(d, (uint64_t)(d->end - d->p));
@@ -166,7 +168,7 @@ int mr_tile_sheet_read(struct mr_str bytes, struct mr_tile_sheet_head *out)
     return MR_OK;
 }
 
-/* Reads names and translates them to the caller's numbers. The result is to be freed. */
+/* Reads names and translates them to the caller's numbers. The caller frees the result. */
 static uint32_t *names_take(
     struct decoder *d, uint32_t (*fn)(void *ctx, struct mr_str name), void *ctx, uint32_t *count)
 {

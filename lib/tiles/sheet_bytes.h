@@ -1,4 +1,5 @@
-/* A sheet as bytes. They can be read without any other data. A reader treats them as untrusted. */
+/* The bytes of a sheet (sheet.h). They can be read without any other data. A reader treats them as
+ * untrusted. */
 #pragma once
 
 #include "base/buf.h"
@@ -31,7 +32,7 @@ int mr_tile_sheet_write(const struct mr_tile_sheet *sheet, const struct mr_tile_
     const struct mr_tile_legend *legend, struct mr_buf *out);
 
 /* A sheet begins with a magic number of 4 bytes and a check sum of 8 bytes. Returns the check sum
- * of `n` bytes that follow these two; for tests. */
+ * of the `n` bytes that follow these two. Declared here for tests. */
 #define MR_TILE_SHEET_SUMMED_AT 12u
 uint64_t mr_tile_sheet_sum(const void *bytes, size_t n);
 
@@ -45,13 +46,13 @@ struct mr_tile_sheet_head {
 int mr_tile_sheet_read(struct mr_str bytes, struct mr_tile_sheet_head *out);
 
 struct mr_tile_sheet_fns {
-    /* Take a name, a worker or a lane, and return the caller's number for it. Pieces then have the
-     * caller's numbers. */
+    /* Called for each operator name, worker and lane of the sheet. They return the caller's number
+     * for it. `lane` and `piece` get the caller's numbers. */
     uint32_t (*name)(void *ctx, struct mr_str name);
     uint32_t (*worker)(void *ctx, struct mr_str name);
     uint32_t (*lane)(void *ctx, uint32_t worker, uint32_t slot);
     void (*piece)(void *ctx, uint32_t lane, const struct mr_tile_time *t);
     void *ctx;
 };
-/* Passes all pieces on. After MR_EFORMAT some pieces may have been passed on. */
+/* Calls fns->piece for each piece. After MR_EFORMAT, it may have been called for some pieces. */
 int mr_tile_sheet_decode(struct mr_str bytes, const struct mr_tile_sheet_fns *fns);

@@ -81,7 +81,7 @@ class Compose(unittest.TestCase):
 
     def test_the_commands_name_only_what_is_mounted(self):
         for name, s in self.services.items():
-            targets = ["/" + v.rsplit(":/", 1)[1].split(":")[0] for v in s["volumes"]] + ["/tmp"]
+            targets = ["/" + v.rsplit(":/", 1)[1].split(":")[0] for v in s["volumes"]] + ["/tmp", "/opt/millrace"]
             for word in s["command"].replace("unix:", "").split():
                 if word.startswith("/") and word != "/run":
                     held = any(word == t or word.startswith(t + "/") for t in targets)
@@ -215,9 +215,11 @@ class Image(unittest.TestCase):
 
             commands = ninja("commands", "programs")
             for path in (p for p in made if not p.startswith("proto/")):  # the programs themselves need those
-                named = re.search(rf"[ /]{re.escape(path)}( |$)", commands, re.M)
+                named = re.search(rf"[ /]{re.escape(path)}([ /]|$)", commands, re.M)
                 self.assertTrue(named, f"{path} is installed and not built")
-            for path in ninja("inputs", *made).splitlines()[1:]:
+            # the pages of the dashboard are installed as a folder, which a target of its name makes
+            targets = ["dashboard" if p == "share/millrace/dashboard" else p for p in made]
+            for path in ninja("inputs", *targets).splitlines()[1:]:
                 name = os.path.relpath(build / path.strip(), root)
                 if not name.startswith(("build/", "../")):
                     self.assertTrue((root / name).exists(), f"{name} is not in the image")

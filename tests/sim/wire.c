@@ -1,5 +1,6 @@
 /* The stream between a worker and the scheduler, as bytes: each message is encoded by its sender
  * and decoded for its receiver, as in production. Bugs that are planted in the stream are here. */
+#include "base/limits.h"
 #include "services/scheduler/core/batch_message.h"
 #include "tests/sim/sim.h"
 

@@ -64,13 +64,17 @@ int mr_process_dir_open(
     for (int i = 0; i < TRIES_MAX; i++) {
         int n = snprintf(s->path, sizeof s->path, "%s/%s-XXXXXX", base, kind);
         mr_assert(n > 0 && (size_t)n < sizeof s->path);
-        if (!mkdtemp(s->path))
-            return mr_fail(
-                e, MR_EIO, "cannot make the directory \"%s\": %s", s->path, strerror(errno));
+        if (!mkdtemp(s->path)) {
+            int saved = errno;
+            s->path[0] = 0;
+            return mr_fail(e, MR_EIO, "cannot make a directory \"%s/%s-XXXXXX\": %s", base, kind,
+                strerror(saved));
+        }
         s->lock_fd = claim(s->path);
         if (s->lock_fd >= 0) return MR_OK;
         (void)rmdir(s->path); /* fails if a sweep has removed the directory already */
     }
+    s->path[0] = 0;
     return mr_fail(e, MR_EIO, "cannot lock a directory \"%s/%s-XXXXXX\"", base, kind);
 }
 

@@ -12,7 +12,8 @@
 #define EVERY MR_SECOND
 #define IDLE_EVERY (3 * MR_SECOND)
 #define TIMEOUT (EVERY - 50 * MR_MS) /* so that at most one call is under way */
-/* A process that has used less since its last report is idle. A report itself takes less. */
+/* A process that has used less processor time since its last report is idle. A report itself takes
+ * less than this. */
 #define IDLE_CPU (5 * MR_MS)
 
 enum { F_KIND = 1, F_NODE, F_PID, F_MEMORY, F_CPU, F_RECEIVED, F_SENT }; /* ReportUsageRequest */
@@ -25,7 +26,7 @@ void mr_usage_report_init(struct mr_usage_report *r, const char *kind)
 
 static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    (void)ctx, (void)status, (void)reply; /* a scheduler that is away needs no report */
+    (void)ctx, (void)status, (void)reply; /* a report that is lost is not sent again */
 }
 
 static void send(struct mr_usage_report *r, struct mr_rpc_channel *channel)

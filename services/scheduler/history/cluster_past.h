@@ -1,6 +1,6 @@
 /* The workers and jobs that a cluster had, from the events of its trace
- * (store/meta/trace/events.h). For the code that divides the time of slots into classes
- * (job_account.h), and for services/scheduler/tiles. */
+ * (store/meta/trace/events.h). Used by the code that divides the time of slots into classes
+ * (job_account.h), and by the code that draws a timeline as tiles. */
 #pragma once
 
 #include "services/scheduler/history/names.h"

@@ -46,8 +46,9 @@ static char *copy_text(struct mr_str s)
 }
 
 /* Returns the process of the sample; NULL: there is no room for it. The processes with the smallest
- * names stay. A process that was left out, or removed for a smaller one, never comes back, because
- * the greatest name that stays only shrinks. So each process that stays has all its samples. */
+ * names stay. A process that was left out, or removed for one with a smaller name, never comes
+ * back: the greatest name that stays only becomes smaller. So each process that stays has all its
+ * samples. */
 static struct mr_series_process *process_of(struct mr_series *s, const struct mr_sample *sample)
 {
     uint32_t low = 0, high = s->count;
@@ -122,11 +123,10 @@ void mr_series_read(struct mr_series *s, const struct mr_trace_source *source,
     const struct mr_trace_view *view, const mr_job_id *segments, uint32_t count)
 {
     uint64_t from = mr_sample_segment_id(s->ask.from_ns / MR_SECOND).v;
-    uint64_t until = mr_sample_segment_id(s->ask.until_ns / MR_SECOND).v;
     for (uint32_t i = 0; i < count; i++) {
-        /* a segment ends when the next one begins */
-        bool is_early = i + 1 < count && segments[i + 1].v < from;
-        if (is_early || segments[i].v > until + 1) continue;
+        /* A segment ends when the next one begins. Ids may run ahead of the clock, so a late id
+         * says nothing about the time. */
+        if (i + 1 < count && segments[i + 1].v < from) continue;
         struct mr_trace_cursor *c = mr_trace_cursor_open(source, view, segments[i]);
         struct mr_str block;
         while (mr_trace_cursor_next(c, &block))

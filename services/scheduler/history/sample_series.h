@@ -1,6 +1,7 @@
-/* Series of samples (store/meta/trace/samples.h), reduced to a number of points. A window of time
- * is divided into intervals of equal length. A point has the smallest, the mean and the largest
- * sample of one interval, so no peak gets lost. No clock; mr_series_read waits for Redis. */
+/* Series of samples (store/meta/trace/samples.h), reduced to a limited number of points. A window
+ * of time is divided into intervals of equal length. A point has the smallest, the mean and the
+ * largest sample of one interval, so no peak gets lost. The functions have no clock.
+ * mr_series_read waits for Redis. */
 #pragma once
 
 #include "store/meta/trace/reader.h"
@@ -42,6 +43,6 @@ void mr_series_init(struct mr_series *s, const struct mr_series_ask *ask);
 void mr_series_fini(struct mr_series *s);
 /* Adds a sample, unless it is outside of what was asked for. `ctx` is a struct mr_series. */
 void mr_series_add(void *ctx, const struct mr_sample *sample);
-/* Adds the samples of all segments that may have some of the window. `segments` are ascending. */
+/* Adds the samples of all segments that may have samples of the window. `segments` ascend. */
 void mr_series_read(struct mr_series *s, const struct mr_trace_source *source,
     const struct mr_trace_view *view, const mr_job_id *segments, uint32_t count);

@@ -1,5 +1,5 @@
 /* The rules for alarms: which facts about the cluster need attention, and the sentence that says
- * so. No I/O and no clock; the caller tells how long ago something happened. */
+ * so. No I/O and no clock: the caller tells how long ago something happened. */
 #pragma once
 
 #include "base/str.h"
@@ -39,13 +39,13 @@ struct mr_alarm_limits {
 
 struct mr_alarm_store {
     struct mr_str node;
-    mr_duration silent; /* time since its last message */
-    uint64_t memory_bytes, used_bytes;
-    struct mr_str disk_full; /* the directory whose disk is full; empty: none */
+    mr_duration silent;                /* time since its last message */
+    uint64_t memory_bytes, used_bytes; /* limit of its memory, and bytes in use */
+    struct mr_str disk_full;           /* the directory whose disk is full; empty: none */
 };
 
-/* Returns the time after which a silent worker or store is told: two heartbeats after the time of
- * an idle one's next heartbeat. */
+/* Returns how long a worker or store is silent before an alarm says so: the time between two
+ * heartbeats of an idle one, and two heartbeats more. */
 mr_duration mr_alarm_silence(const struct mr_alarm_limits *l);
 
 bool mr_alarm_is_full(const struct mr_alarm_store *s); /* hardly any memory is left */
@@ -56,7 +56,7 @@ void mr_alarms_worker(struct mr_alarms *a, const struct mr_alarm_limits *l, stru
     bool is_connected, mr_duration silent);
 void mr_alarms_store(
     struct mr_alarms *a, const struct mr_alarm_limits *l, const struct mr_alarm_store *s);
-/* A worker, or the object store of a node, was lost `ago`. */
+/* `ago`: time since the worker, or the object store of the node, was lost. */
 void mr_alarms_worker_lost(struct mr_alarms *a, struct mr_str name, mr_duration ago);
 void mr_alarms_store_lost(struct mr_alarms *a, struct mr_str node, mr_duration ago);
 /* A gateway or trainer has sent no report for `silent`. */

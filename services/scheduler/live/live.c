@@ -1,4 +1,4 @@
-/* The streams. state.c makes the state. */
+/* The streams of Cluster.Live. state.c makes the state that is sent. */
 #include "services/scheduler/live/live.h"
 
 #include "base/alloc.h"
@@ -6,13 +6,14 @@
 
 #define WATCHERS_MAX 1024u
 #define EVERY (250 * MR_MS)
-/* A state that equals the one before is sent after this time, so that a client knows that the
+/* If the state does not change, it is sent again after this time, so that a client knows that the
  * scheduler is alive. */
 #define UNCHANGED_AFTER (2 * MR_SECOND)
 #define STATE_BYTES_MAX ((size_t)1 << 20)
 /* limit of unsent bytes of one stream; the stream misses states while more are unsent */
 #define QUEUED_BYTES_MAX ((size_t)64 << 10)
-/* LiveState.time_ns is the first field: a byte of tag and 8 bytes. States are compared without. */
+/* LiveState.time_ns is the first field: a byte of tag and 8 bytes. It is left out when two states
+ * are compared. */
 #define TIME_BYTES 9
 
 struct watcher {

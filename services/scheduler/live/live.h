@@ -1,5 +1,5 @@
-/* Cluster.Live: the present state of the cluster, rendered at most four times a second while
- * somebody watches, and once for all who watch. */
+/* Cluster.Live: streams of the present state of the cluster. The state is made at most four times a
+ * second, once for all clients, and only while there is a client. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -14,7 +14,7 @@
 
 struct mr_live *mr_live_new(void);
 void mr_live_free(struct mr_live **l);
-/* Returns when mr_live_tick is due; MR_NEVER: nobody watches. */
+/* Returns when mr_live_tick is due; MR_NEVER: there is no client. */
 mr_time mr_live_deadline(const struct mr_shell *sh);
 void mr_live_tick(struct mr_shell *sh, mr_time now);
 /* Fails every stream. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct mr_counters { /* of a process since its start */
-    mr_time at;      /* when the process told them, by the scheduler's clock */
+    mr_time at;      /* when the scheduler got them, by its own clock */
     mr_duration cpu_ns;
     uint64_t received_bytes, sent_bytes, written_bytes;
 };
@@ -18,6 +18,6 @@ struct mr_rates {
 };
 
 /* Computes the rates between `*last` and `now`, and copies `now` into `*last`. False: there are no
- * rates, because `*last` is all 0, no time has passed, or a counter is smaller than before since
- * the process is another one. */
+ * rates. Either `*last` was all 0, or a counter is smaller than before because the process is
+ * another one, or no time has passed. In the last case `*last` stays. */
 bool mr_rates_next(struct mr_counters *last, const struct mr_counters *now, struct mr_rates *out);

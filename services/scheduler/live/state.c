@@ -22,10 +22,11 @@
 #define JOBS_LOOKED_MAX 4096u
 /* limit of a job's operators that are compared */
 #define JOB_OPS_LOOKED_MAX 1024u
-/* an alarm tells for so long that a worker or store was lost */
+/* for how long an alarm tells that a worker or store was lost */
 #define LOST_SHOWN (60 * MR_SECOND)
 #define LOST_LOOKED_MAX 256u /* events that are searched for lost workers and stores */
-/* A gateway or trainer reports once a second, or every 3 s while it is idle. */
+/* After this time without a report, a gateway or trainer counts as silent. It reports once a
+ * second, or every 3 s while it is idle. */
 #define SERVICE_SILENT (10 * MR_SECOND)
 
 double mr_live_speed_next(struct mr_live_speed *s, mr_time now, uint64_t tasks_done)
@@ -48,7 +49,6 @@ struct making { /* the state that is being made */
     Millrace__V1__LiveMemory memory;
     struct mr_alarms alarms;
     struct mr_alarm_limits limits;
-    uint32_t stores; /* connected ones */
 };
 
 static char *text(struct mr_shell *sh, struct mr_str s)
@@ -276,7 +276,6 @@ static void store_out(struct making *k, uint32_t number, struct mr_str node)
                          : facts.disk_full.n || mr_alarm_is_full(&facts) ? "full"
                                                                          : "ok";
     service_out(k, mr_sample_kind_name(MR_SAMPLE_OBJECTSTORE), node, health, &u->process);
-    k->stores++;
 }
 
 static void services_out(struct making *k, bool is_redis_away)
@@ -335,7 +334,7 @@ static void lost_out(struct making *k, uint64_t wall_ns)
     for (uint64_t n = ring->last, i = 0; n >= first && i < LOST_LOOKED_MAX; n--, i++) {
         const struct mr_cluster_event *e = mr_cluster_ring_next(ring, n - 1, &missed);
         if (!e || wall_ns > e->wall_ns + LOST_SHOWN) return;
-        /* the search for each lost worker among the present ones takes time */
+        /* searching for each lost worker among the present ones takes time */
         if (k->alarms.count == MR_ALARMS_MAX) return;
         mr_duration ago = wall_ns - MR_MIN(wall_ns, e->wall_ns);
         if (e->change == MR_CLUSTER_WORKER_LOST && e->worker && !has_worker(k->sh, e->worker))

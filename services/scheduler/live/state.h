@@ -5,7 +5,7 @@
 
 #define MR_LIVE_SPEED_POINTS 5u
 
-struct mr_live_speed { /* the latest counts of done tasks, for the tasks a second */
+struct mr_live_speed { /* the latest counts of done tasks, to compute the tasks a second */
     struct {
         mr_time at;
         uint64_t tasks_done;

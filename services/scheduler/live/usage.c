@@ -24,7 +24,7 @@ struct mr_usage {
     struct mr_service_usage services[MR_USAGE_SERVICES_MAX];
     uint32_t services_count;
     struct mr_process_usage self;
-    struct mr_buf *block; /* samples that the writer did not get yet; NULL: none */
+    struct mr_buf *block; /* samples that the writer has not got yet; NULL: none */
     mr_time due;          /* when the block goes to the writer; MR_NEVER: there is none */
 };
 
@@ -156,7 +156,7 @@ static void services_clean(struct mr_usage *u, mr_time now)
     u->services_count = kept;
 }
 
-/* Returns the entry of the service; NULL: there is no room. */
+/* Returns the entry of the service, perhaps a new one. NULL: there is no room. */
 static struct mr_service_usage *service_of(struct mr_usage *u, enum mr_sample_kind kind,
     const Millrace__V1__ReportUsageRequest *r, mr_time now)
 {

@@ -1,7 +1,8 @@
-/* What the processes of the cluster use: the latest numbers of each process, and samples of them,
- * which go to the trace writer once a second. Workers and object stores send heartbeats, gateways
- * and trainers call Cluster.ReportUsage, and the scheduler looks at itself when there are other
- * samples. So an idle cluster has few samples. */
+/* What the processes of the cluster use: the latest numbers of each process, and samples of these
+ * numbers. The samples go to the trace writer once a second, or earlier if there are many. The
+ * numbers of workers and object stores come with their heartbeats. Gateways and trainers call
+ * Cluster.ReportUsage. The scheduler adds a sample of itself only when samples of other processes
+ * go to the writer. So an idle cluster has few samples. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -12,7 +13,7 @@
 #define MR_USAGE_SERVICES_MAX 64u
 
 struct mr_process_usage {
-    mr_time heard; /* 0: nothing was heard yet */
+    mr_time heard; /* when the process last joined or sent numbers; 0: never */
     struct mr_counters last;
     struct mr_rates rates;
     uint64_t memory_bytes, spilled_bytes;
@@ -36,13 +37,15 @@ struct mr_service_usage { /* a gateway, or a trainer */
 struct mr_usage *mr_usage_new(const struct mr_shell *sh);
 void mr_usage_free(struct mr_usage **u);
 
-/* A new process has the slot, or the number: what is known of the one before is dropped. */
+/* A new worker has the slot, or a new object store has the number. What is known of the one before
+ * is dropped. */
 void mr_usage_worker_joined(struct mr_shell *sh, uint32_t slot);
 void mr_usage_store_joined(struct mr_shell *sh, uint32_t number, uint64_t budget_bytes);
 void mr_usage_worker(struct mr_shell *sh, uint32_t slot, const struct mr_ws_heartbeat *h);
 void mr_usage_store(
     struct mr_shell *sh, uint32_t number, const Millrace__V1__StoreHeartbeat *heartbeat);
-/* MR_EINVAL: the report has no known kind. MR_ELIMIT: too many services report. */
+/* Takes the report of a gateway or trainer. MR_EINVAL: its kind is not known, or its node's name is
+ * too long. MR_ELIMIT: too many services report. */
 int mr_usage_report(
     struct mr_shell *sh, const Millrace__V1__ReportUsageRequest *report, struct mr_error *e);
 

@@ -366,6 +366,8 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (mr_job_node(call, &info, m->key, &ask.want.index)) mr_trace_ask(sh, call, &ask);
 }
 
+#define FILTER_MAX 1024u /* workers, and slots, of one request */
+
 /* Copies the workers and slots of a request. NULL: the request has none. */
 static struct mr_trace_filter *filter_of(const Millrace__V1__TimelineRequest *m)
 {
@@ -395,6 +397,11 @@ static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (m->until_ns && m->from_ns >= m->until_ns) {
         mr_shell_fail(
             call, MR_EINVAL, "from_ns: expected a time before until_ns (%" PRIu64 ")", m->until_ns);
+        return;
+    }
+    if (m->n_worker > FILTER_MAX || m->n_slot > FILTER_MAX) {
+        mr_shell_fail(call, MR_EINVAL, "%s: at most %u are allowed",
+            m->n_worker > FILTER_MAX ? "worker" : "slot", FILTER_MAX);
         return;
     }
     ask.want.spans_max = m->spans_max ? m->spans_max : 10000;

@@ -107,7 +107,7 @@ static void remember(struct mr_trace_events *t, const struct mr_trace_event *e)
 static void block_write(struct mr_trace_events *t)
 {
     mr_job_id id = mr_trace_segment_id(t->segment);
-    mr_trace_log_add(t->log, id, mr_buf_str(&t->block), 0);
+    (void)mr_trace_log_add(t->log, id, mr_buf_str(&t->block), 0);
     t->segment_bytes += t->block.n;
     mr_trace_events_begin(&t->block, id);
 }

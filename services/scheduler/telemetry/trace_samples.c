@@ -12,8 +12,11 @@
 
 static void segment_begin(struct mr_trace_samples *t, uint64_t wall_ns)
 {
-    mr_job_id oldest, id = mr_sample_segment_id(wall_ns / MR_SECOND);
-    t->segment.v = MR_MAX(id.v, t->segment.v + 1);
+    mr_job_id kept[SEGMENTS_MAX], oldest, id = mr_sample_segment_id(wall_ns / MR_SECOND);
+    /* the segments of a scheduler that ran before may have ids that are ahead of the clock */
+    uint32_t count = mr_trace_log_sample_segments(t->log, kept, SEGMENTS_MAX);
+    uint64_t last = count ? kept[MR_MIN(count, SEGMENTS_MAX) - 1].v : 0;
+    t->segment.v = MR_MAX(id.v, MR_MAX(t->segment.v, last) + 1);
     t->segment_bytes = 0;
     while (mr_trace_log_sample_segments(t->log, &oldest, 1) >= SEGMENTS_MAX)
         mr_trace_log_forget(t->log, oldest);
@@ -23,7 +26,7 @@ void mr_trace_samples_write(struct mr_trace_samples *t, struct mr_buf *block, ui
 {
     if (!t->segment.v || t->segment_bytes >= SEGMENT_BYTES) segment_begin(t, wall_ns);
     mr_samples_end(block, t->segment);
-    mr_trace_log_add(t->log, t->segment, mr_buf_str(block), 0);
+    (void)mr_trace_log_add(t->log, t->segment, mr_buf_str(block), 0);
     t->segment_bytes += block->n;
 }
 

@@ -1,4 +1,4 @@
-/* Samples of processes (store/meta/trace/samples.h): writes blocks of samples, and answers
+/* Writes blocks of samples (store/meta/trace/samples.h) to the trace, and answers calls of
  * Cluster.Samples. */
 #pragma once
 

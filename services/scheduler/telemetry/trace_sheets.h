@@ -11,7 +11,7 @@ struct mr_trace_collected { /* the spans of the open block of a job */
     uint32_t count, room;
 };
 
-/* Adds a span. The encoder has it as its last one. */
+/* Adds the span that was last added to the encoder, unless its attempt never started. */
 void mr_trace_collect(struct mr_trace_collected *c, const struct mr_trace_encoder *encoder,
     const struct mr_trace_span *span);
 void mr_trace_collected_fini(struct mr_trace_collected *c);
@@ -24,7 +24,7 @@ struct mr_trace_sheets {
 void mr_trace_sheets_init(struct mr_trace_sheets *s);
 void mr_trace_sheets_fini(struct mr_trace_sheets *s);
 
-struct mr_trace_sheet_of { /* the block that the sheet is of */
+struct mr_trace_sheet_of { /* the block whose sheet is made */
     struct mr_tile_sheet_id id;
     const struct mr_trace_encoder *encoder;
     const struct mr_trace_collected *spans;
@@ -33,6 +33,6 @@ struct mr_trace_sheet_of { /* the block that the sheet is of */
     struct mr_str (*op)(const void *ctx, uint64_t number);
     const void *ctx;
 };
-/* Makes the sheet of a block. The bytes are lent until the next call. Empty: the block has so few
- * spans that a reader decodes them as quickly. */
+/* Makes the sheet of a block. The bytes are lent until the next call. Empty: the sheet would be too
+ * large, or the block has so few spans that a reader decodes them as quickly. */
 struct mr_str mr_trace_sheets_make(struct mr_trace_sheets *s, const struct mr_trace_sheet_of *of);

@@ -1,4 +1,4 @@
-/* Answers Tiles. */
+/* Answers calls of Jobs.Tiles. */
 #pragma once
 
 #include "services/scheduler/base/context.h"

@@ -4,7 +4,7 @@
 #include "base/unconst.h"
 #include "store/meta/trace/codec.h"
 
-/* limit of spans in memory, without those of the block in use */
+/* limit of spans in memory; the block in use stays even if it has more */
 #define DECODED_MAX 600000u
 #define TIME_MAX (UINT64_MAX / 4) /* a later time is an error in the trace */
 
@@ -30,7 +30,8 @@ void mr_tile_blocks_fini(struct mr_tile_blocks *b)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-struct numbers { /* the job's number plus 1, by the block's number of a name; 0: not known yet */
+/* For each number of a name in the block: the name's number in the job plus 1; 0: not known yet. */
+struct numbers {
     uint32_t *of;
     uint32_t room;
 };
@@ -47,7 +48,7 @@ static uint32_t number_of(
     return n->of[local] - 1;
 }
 
-/* The greatest number stands for all later names too. */
+/* Names have 16 bits in a timeline: the greatest number stands for all later names too. */
 static uint16_t name_number(uint32_t op)
 {
     return (uint16_t)MR_MIN(op, (uint32_t)MR_TILE_NONE - 1);
@@ -80,7 +81,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     d->until = MR_MAX(d->until, s->finished);
 }
 
-/* Drops the spans that were not used for the longest time. */
+/* Drops spans of blocks until DECODED_MAX holds, the least recently used block first. */
 static void evict(struct mr_tile_blocks *b, const struct mr_tile_block *keep)
 {
     while (b->decoded > DECODED_MAX) {
@@ -177,7 +178,7 @@ int mr_tile_blocks_sheet(struct mr_tile_blocks *b, const struct mr_trace_source 
     const struct mr_tile_block *block,
     void (*piece)(void *ctx, uint32_t lane, const struct mr_tile_time *t), void *ctx)
 {
-    const struct mr_trace_view none = {0}; /* sheets that waited were copied */
+    const struct mr_trace_view none = {0}; /* sheets outside of the file were copied */
     struct mr_str bytes = block->sheet_bytes;
     if (!block->sheet.number) return MR_ENOENT;
     if (!bytes.n) {
@@ -230,7 +231,7 @@ static void block_add(struct mr_tile_blocks *b, const struct mr_trace_entry *e)
     mr_buf_add_str(&b->pending, e->bytes);
 }
 
-/* Ends the last block: if no sheet has described it, its spans are decoded. */
+/* Completes the last block. If no valid sheet followed it, its spans are decoded. */
 static void block_end(struct mr_tile_blocks *b, const struct mr_trace_source *source,
     const struct mr_trace_view *view, mr_tile_block_fn fn, void *ctx)
 {
@@ -255,6 +256,9 @@ void mr_tile_blocks_sync(struct mr_tile_blocks *b, const struct mr_trace_source 
     uint32_t known = b->count;
     if (b->last_number) mr_trace_cursor_after(c, b->last_epoch, b->last_number);
     while (mr_trace_cursor_entry(c, &e)) {
+        /* the waiting blocks come after blocks of Redis that were not read: another call reads both
+         */
+        if (mr_trace_cursor_is_away(c)) break;
         b->last_epoch = e.epoch;
         b->last_number = e.number;
         if (e.is_sheet) {

@@ -3,7 +3,7 @@
 #include "host/clock.h"
 
 #define CELLS_MAX (1u << 20)
-#define CELLS_OF_SPAN 64u /* of a small job */
+#define CELLS_OF_SPAN 64u /* cells for each span, up to CELLS_MAX */
 #define CELLS_MIN (1u << 14)
 #define PAUSE_MIN MR_SECOND
 #define PAUSE_FACTOR 20

@@ -30,7 +30,7 @@ void mr_tile_slots_fini(struct mr_tile_slots *s)
 
 uint32_t mr_tile_slots_number(struct mr_tile_slots *s, uint32_t worker, uint32_t slot)
 {
-    slot = MR_MIN(slot, MR_SLOTS_MAX - 1); /* the number is read from a trace, so it may be any */
+    slot = MR_MIN(slot, MR_SLOTS_MAX - 1); /* a trace may have any number here */
     if (worker >= s->of_room) {
         uint32_t more = MR_MAX(worker + 1, MR_MAX(16u, s->of_room * 2));
         s->of = mr_grow(s->of, s->of_room * sizeof *s->of, more * sizeof *s->of);
@@ -58,7 +58,7 @@ static bool is_digit(struct mr_str s, size_t at)
     return at < s.n && s.p[at] >= '0' && s.p[at] <= '9';
 }
 
-/* Returns how many digits begin at `*at`, after zeros, which are skipped. */
+/* Skips the leading zeros of the number at `*at`, and returns how many digits follow. */
 static size_t digits(struct mr_str s, size_t *at)
 {
     size_t n = 0;

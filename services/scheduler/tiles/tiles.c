@@ -1,10 +1,11 @@
-/* Four ways to draw a window, the first that is possible:
- *   1. from spans, if the blocks of the window have at most exact_max;
+/* A window is drawn by operator in the first of these ways that is possible:
+ *   1. from spans, if the blocks that overlap the window have at most exact_max spans;
  *   2. from the pyramid, if its buckets are not wider than a pixel;
- *   3. from sheets, if the blocks of the window have at most sheets_max spans, so that reading
- *      their sheets takes a few 10 ms; the blocks without sheets are drawn from their spans;
+ *   3. from sheets, if these blocks have at most sheets_max spans, and those of them without sheets
+ *      have at most exact_max spans; blocks without sheets are drawn from their spans;
  *   4. from the pyramid, whose buckets are then wider than a pixel.
- * A job with at most exact_max spans has no pyramid. */
+ * A job with at most exact_max spans has no pyramid. A picture by class is always drawn from the
+ * pyramid of classes.h. */
 #include "services/scheduler/tiles/tiles.h"
 
 #include "base/alloc.h"
@@ -18,9 +19,10 @@
 
 #define FEW_SPANS 4000u
 #define FEW_NS_MAX 1e18
-#define PAST_AGE MR_SECOND /* how often the events of a job that is not over are read */
+#define PAST_AGE MR_SECOND /* how often events are read at most while the job is not over */
 #define NO_ROW UINT32_MAX
 
+/* reading the sheets of sheets_max spans takes some tens of ms */
 static const struct mr_job_tiles_limits usual = {
     .exact_max = 400000, .sheets_max = 8000000, .cells_max = 1u << 21};
 
@@ -31,8 +33,8 @@ struct mr_job_tiles {
     struct mr_tile_sheet sheet;
     struct mr_tile_classes classes;
     uint64_t submitted, over; /* 0: not known */
-    mr_time past_due;         /* when events are to be read again; MR_NEVER: the job is over */
-    /* what a callback works on */
+    mr_time past_due;         /* when events may be read again; MR_NEVER: the job is over */
+    /* arguments of the present call, for the callbacks */
     const struct mr_trace_source *source;
     const struct mr_trace_view *view;
     struct mr_tile_picture *picture;
@@ -91,10 +93,11 @@ static void pyramid_piece(void *ctx, uint32_t lane, const struct mr_tile_time *t
 static void pyramid_feed(struct mr_job_tiles *t, struct mr_tile_block *block)
 {
     if (block->is_added) return;
-    block->is_added = true;
-    if (!mr_tile_blocks_sheet(&t->blocks, t->source, block, pyramid_piece, t)) return;
+    block->is_added = !mr_tile_blocks_sheet(&t->blocks, t->source, block, pyramid_piece, t);
+    if (block->is_added) return;
     const struct mr_tile_span *spans = mr_tile_blocks_spans(&t->blocks, t->source, t->view, block);
     if (!spans || !block->count) return;
+    block->is_added = true;
     mr_tile_sheet_make(&t->sheet, spans, block->count);
     for (uint32_t i = 0; i < t->sheet.count; i++) {
         const struct mr_tile_time time = mr_tile_piece_time(&t->sheet.pieces[i], t->sheet.bits);
@@ -129,7 +132,7 @@ static void sync(
 
 /* ---- what is known of the job ---------------------------------------------------------------- */
 
-/* Adds the slots of workers that were in the cluster while the job was. */
+/* Adds the slots of workers that were in the cluster between the job's submission and its end. */
 static void slots_of(struct mr_job_tiles *t, const struct mr_cluster_past *p)
 {
     uint64_t over = t->over ? t->over : UINT64_MAX;
@@ -153,7 +156,7 @@ static void slots_of(struct mr_job_tiles *t, const struct mr_cluster_past *p)
 static void past_read(struct mr_job_tiles *t, const struct mr_job_tiles_ask *ask)
 {
     mr_time now = mr_clock_now();
-    bool has_changed = ask->now_ns && ask->over_ns != t->over; /* it ended, or was retried */
+    bool has_changed = ask->now_ns && ask->over_ns != t->over; /* the job ended, or was retried */
     if (ask->submitted_ns) t->submitted = ask->submitted_ns;
     if (ask->now_ns) t->over = ask->over_ns;
     if (now < t->past_due && !has_changed) return;
@@ -195,8 +198,8 @@ static bool overlaps(const struct mr_tile_block *b, uint64_t from, uint64_t unti
     return b->count && b->until > from && b->from < until;
 }
 
-/* Returns how many spans the blocks of the window have, and stores an estimate of the spans within
- * the window. */
+/* Returns how many spans the blocks have that overlap the window. Stores an estimate of the spans
+ * within the window. */
 static uint64_t spans_of(
     const struct mr_job_tiles *t, uint64_t from, uint64_t until, double *within)
 {

@@ -1,11 +1,12 @@
-/* The timeline of a job, at every scale: which operator, or which class of the account, each slot
- * spent its time on. It is read from the job's trace when it is first asked for. Later questions
- * read only what was written since.
+/* The timeline of a job, at every scale: which operator, or which class of time
+ * (lib/account/class.h), each slot spent its time on. The job's trace is read when its timeline is
+ * first asked for. Later questions by operator read only what was written since. For questions by
+ * class, the whole trace is read again at times while the job runs (classes.h).
  *
  * A window with few spans is drawn from these spans. A window with more of them is drawn from the
  * sheets of its blocks, or from a pyramid of the whole job (lib/tiles). So an answer takes about
- * the same time at every scale, and memory is bounded whatever the number of spans. Waits for Redis
- * and files, so it must not run on the thread of an event loop. */
+ * the same time at every scale, and memory hardly grows with the number of spans. The functions
+ * wait for Redis and files, so they must not run on the thread of an event loop. */
 #pragma once
 
 #include "base/err.h"
@@ -17,13 +18,15 @@ enum mr_job_tiles_color { MR_JOB_TILES_OP, MR_JOB_TILES_CLASS };
 
 struct mr_job_tiles_ask {
     enum mr_job_tiles_color color;
-    /* The window; 0: from the beginning of the job, until its end. Times are ns since 1970. */
+    /* The window. from_ns 0: the beginning of the job. until_ns 0: the end of the job, or now. All
+     * times are ns since 1970. */
     uint64_t from_ns, until_ns;
     uint32_t width; /* pixels, at least 1 */
     uint32_t first_row, rows;
-    /* What is known of the job; 0: not known. */
+    /* When the job was submitted and ended; 0: not known. With now_ns, an over_ns of 0 means that
+     * the job is not over. */
     uint64_t submitted_ns, over_ns;
-    uint64_t now_ns; /* the present time; 0: a job that is not over ends with its last span */
+    uint64_t now_ns; /* the present time; 0: a job whose end is not known ends with its last span */
     /* ids of the segments of events, the oldest first */
     const mr_job_id *segments;
     uint32_t segments_count;
@@ -38,8 +41,8 @@ struct mr_job_tiles_row {
 
 struct mr_job_tiles_picture {
     uint64_t from_ns, until_ns;
-    uint64_t few_ns;      /* a window of this width has about 4,000 spans */
-    struct mr_str *names; /* owned texts; the runs have indexes into them */
+    uint64_t few_ns;      /* a window of this width has about 4,000 spans of all slots */
+    struct mr_str *names; /* owned texts; the `name` of a run is an index into them */
     uint32_t names_count;
     struct mr_job_tiles_row *rows;
     uint32_t rows_count, rows_all; /* rows_all: the number of all slots */
@@ -49,9 +52,9 @@ void mr_job_tiles_picture_fini(struct mr_job_tiles_picture *p);
 struct mr_job_tiles;
 
 struct mr_job_tiles_limits {
-    uint64_t exact_max;  /* a window with more spans is not drawn from its spans */
+    uint64_t exact_max;  /* a window with more spans is not drawn from spans alone */
     uint64_t sheets_max; /* a window with more spans is not drawn from sheets */
-    uint32_t cells_max;  /* of the pyramid */
+    uint32_t cells_max;  /* limit of the pyramid (lib/tiles/pyramid.h) */
 };
 
 /* `limits`: NULL for those that suit a scheduler; others are for tests. */
@@ -61,7 +64,7 @@ mr_job_id mr_job_tiles_job(const struct mr_job_tiles *t);
 
 /* Draws a picture. `view`: of all jobs (mr_trace_log_view_all), or of the job alone. MR_ENOENT: the
  * trace has nothing of the job. MR_EAWAY: Redis does not answer. MR_EINVAL: the window has less
- * than 1 ns for each pixel. MR_ELIMIT: the job has too many spans for colors by class. */
+ * than 1 ns for each pixel. MR_ELIMIT: the job has too many spans for a picture by class. */
 int mr_job_tiles_draw(struct mr_job_tiles *t, const struct mr_trace_source *source,
     const struct mr_trace_view *view, const struct mr_job_tiles_ask *ask,
     struct mr_job_tiles_picture *out);

@@ -1,5 +1,5 @@
-/* The method Profile: asks the scheduler for the profile of the job that runs the session's roles,
- * and passes the scheduler's answer on. */
+/* The API's method Profile of a training. Asks the scheduler for the profile of the job that runs
+ * the session's roles, and passes the scheduler's answer on. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -7,12 +7,12 @@
 
 #include <millrace/v1/jobs.pb-c.h>
 
-/* The scheduler reads the trace of the whole job. */
+/* This long, because the scheduler reads the trace of the whole job before it answers. */
 #define CALL_TIME (60 * MR_SECOND)
 
 struct question { /* context of the call to the scheduler */
     struct mr_rpc_loop *loop;
-    mr_rpc_call_id call; /* the client's call, which may end before the answer comes */
+    mr_rpc_call_id call; /* the client's call; it may end before the scheduler answers */
 };
 
 static void on_profile(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)

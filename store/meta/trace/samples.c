@@ -1,6 +1,6 @@
-/* A block of samples has the head of a block of spans (internal.h) with KIND_SAMPLES, and one
- * message in the wire format of protobuf for each sample. Values of 0 are left out, so the sample
- * of an idle process takes about 30 bytes. */
+/* A block of samples has the head of a block of spans (internal.h) with KIND_SAMPLES. For
+ * each sample it has one message in the wire format of Protocol Buffers. Values of 0 are left out,
+ * so the sample of an idle process takes about 30 bytes. */
 #include "store/meta/trace/samples.h"
 
 #include "base/assert.h"
@@ -116,7 +116,7 @@ static int one_sample(struct mr_str bytes, mr_sample_fn fn, void *ctx)
     bool is_text = mr_utf8_is_valid(s.process) && mr_utf8_is_valid(s.node);
     if (err != MR_ENOENT || !is_text || !s.process.n) return MR_EFORMAT;
     if (kind > UINT32_MAX || !mr_sample_kind_name((uint32_t)kind))
-        return MR_OK; /* a later version */
+        return MR_OK; /* a kind of a later version */
     s.kind = (enum mr_sample_kind)kind;
     fn(ctx, &s);
     return MR_OK;

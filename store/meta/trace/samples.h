@@ -1,8 +1,8 @@
 /* Samples: what the processes of the cluster use, at many moments. Samples are kept in segments, as
- * events are (events.h). The id of a segment has tag 0, and its number is the second since 1970 in
- * which the segment began, divided by 16. Such a number is smaller than that of every segment of
- * events, which is a second after 1987. Each block can be read alone. The functions have no clock
- * and no I/O. A decoder treats its input as untrusted. */
+ * events are (events.h). The id of a segment has tag 0. Its number is the second since 1970 in
+ * which the segment began, divided by 16, or greater if that number is taken. Such a number is
+ * smaller than that of every segment of events, which is a second after 1987. Each block can be
+ * read alone. The functions have no clock and no I/O. A decoder treats its input as untrusted. */
 #pragma once
 
 #include "base/buf.h"
@@ -29,7 +29,7 @@ enum mr_sample_value {       /* the numbers are written to disk */
 };
 
 struct mr_sample {
-    struct mr_str process, node; /* set by the decoder: lent by the block */
+    struct mr_str process, node; /* from the decoder: lent by the block */
     enum mr_sample_kind kind;
     uint64_t at; /* ns since 1970; kept in ms */
     uint64_t values[MR_SAMPLE_VALUES];
@@ -56,7 +56,7 @@ static inline bool mr_sample_is_segment(mr_job_id id)
 
 /* Begins a block in `block`, which loses its content. */
 void mr_samples_begin(struct mr_buf *block);
-/* Adds a sample. The caller keeps names below MR_TRACE_NAME_BYTES_MAX, and the block below
+/* Adds a sample. A name has at most MR_TRACE_NAME_BYTES_MAX bytes. The caller keeps the block below
  * MR_TRACE_BLOCK_BYTES_MAX. */
 void mr_samples_add(struct mr_buf *block, const struct mr_sample *s);
 /* Sets the segment to which the block belongs. */

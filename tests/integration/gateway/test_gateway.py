@@ -975,6 +975,9 @@ class Guarded(unittest.TestCase):
         self.addCleanup(g.stop)
         r = g.request("GET", "/")
         self.assertEqual((r.body, r.headers["content-type"]), (b"<p>hello", "text/html; charset=utf-8"))
+        policy = r.headers["content-security-policy"]
+        self.assertIn("default-src 'none'; script-src 'self'; style-src 'self';", policy)
+        self.assertNotIn("unsafe", policy)
         self.assertEqual(g.request("GET", "/", headers={"If-None-Match": r.headers["etag"]}).status, 304)
         self.assertEqual(g.request("GET", "/js/a%20b.js").body, b"1")
         for target in ("/../tokens", "/..%2ftokens", "/js/../../tokens", "/out", "/js", "/%2e%2e/tokens", "//etc/passwd"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the command line makes of the times of a job: files for viewers of traces, checked against the
-formats' own rules, the comparison of two jobs, and the report."""
+"""Tests what the command line makes from the times of a job: files for trace viewers, the comparison
+of two jobs, and the report. The files are checked against the rules of their formats."""
 import base64
 import collections
 import fcntl
@@ -29,7 +29,7 @@ def ref(key):
 
 
 def graph(n=5, floats=100000, nap=0.05):
-    """Arrays, all sums of two of them, a nap, and a task that fails."""
+    """A graph of n arrays, the sums of all pairs of arrays, a sleep, and a task that fails."""
     tasks = {f"m{i}": {"op": "array.full", "args": [[floats], float(i)]} for i in range(n)}
     for i in range(n):
         for k in range(n):
@@ -40,11 +40,11 @@ def graph(n=5, floats=100000, nap=0.05):
 
 
 def edges(n=5):
-    """The inputs of the tasks of `graph`, as pairs of keys."""
+    """The edges of `graph`, as pairs of keys: input, task."""
     return collections.Counter({(f"m{j}", f"s{i}-{k}") for i in range(n) for k in range(n) for j in (i, k)})
 
 
-# ---- the rules of the Trace Event Format, by phase: fields that must be there, and those that may be ----
+# ---- the rules of the Trace Event Format. FIELDS: by phase, the required and optional fields ----
 
 FIELDS = {"X": ({"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"}, {"cname"}),
           "M": ({"name", "ph", "pid", "tid", "args"}, set()),
@@ -53,7 +53,7 @@ FIELDS = {"X": ({"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"}, {"cnam
           "f": ({"name", "cat", "ph", "id", "ts", "pid", "tid", "bp"}, set())}
 METADATA = {"process_name": ("name", str), "thread_name": ("name", str),
             "process_sort_index": ("sort_index", int), "thread_sort_index": ("sort_index", int)}
-COLORS = {"terrible", "bad", "good"}  # of the format's reserved names
+COLORS = {"terrible", "bad", "good"}  # some of the format's reserved color names
 
 
 def check_event(e):
@@ -84,11 +84,11 @@ def check_chrome(trace):
     for e in by_phase["X"]:
         e["worker"], e["slot"] = named["process_name", e["pid"], 0], named["thread_name", e["pid"], e["tid"]]
         rows[e["pid"], e["tid"]].append(e)
-    for row in rows.values():  # the slices of a row do not overlap; the times are microseconds with 3 decimals
+    for row in rows.values():  # slices of a row do not overlap; times have 3 decimals
         assert all(a["ts"] + a["dur"] <= b["ts"] + 0.0005 for a, b in zip(row, row[1:])), row
 
     def around(e):
-        """The slice that a viewer binds a flow event to: the one that has begun last."""
+        """Returns the slice to which a viewer binds a flow event: the last one around its time."""
         found = [s for s in rows[e["pid"], e["tid"]] if s["ts"] <= e["ts"] < max(s["ts"] + s["dur"], s["ts"] + 0.0005)]
         assert found, e
         return found[-1]
@@ -103,8 +103,8 @@ def check_chrome(trace):
 
 
 class Tags(html.parser.HTMLParser):
-    """The tags that are open, and the cells of each row of a table."""
-    EMPTY = {"meta", "rect", "path"}  # they have no end tag, or end themselves
+    """Reads a page. Keeps the tags that are open, and the cells of all rows of tables."""
+    EMPTY = {"meta", "rect", "path"}  # tags without an end tag, or that may be self-closing
 
     def __init__(self):
         super().__init__()
@@ -140,7 +140,7 @@ class Exports(unittest.TestCase):
         cls.spans = {s["key"]: s for s in cls.c.get(f"/v1/jobs/{cls.job}/timeline")["spans"]}
 
     def export(self, *flags, job=None, check=True):
-        """The files of both formats: (Chrome's, path of Perfetto's)."""
+        """Writes both files. Returns the content of Chrome's file, and the path of Perfetto's."""
         chrome, perfetto = self.c.dir / "t.json", self.c.dir / "t.pftrace"
         self.c.cli("timeline", job or self.job, "--chrome", str(chrome), "--perfetto", str(perfetto), *flags, check=check)
         return json.loads(chrome.read_text()), perfetto
@@ -156,11 +156,11 @@ class Exports(unittest.TestCase):
         self.assertGreaterEqual(max(v for _, v in curves["bytes of needed values"]), 5 * 800000)
 
     def busy_area(self, points):
-        """The area below the curve of running tasks: the time of all tasks together."""
+        """Returns the area below the curve of running tasks, which is the run time of all tasks."""
         return sum(v * (b - a) for (a, v), (b, _) in zip(points, points[1:]))
 
     def check_slices(self, slices, begin, end):
-        """Each attempt is there once, with its times and its worker."""
+        """Checks that each attempt has one slice, with its times and its worker."""
         by_key = {s["key"]: s for s in slices}
         self.assertEqual((len(slices), set(by_key)), (len(self.spans), set(self.spans)))
         for key, span in self.spans.items():
@@ -256,7 +256,8 @@ class Exports(unittest.TestCase):
         self.assertEqual(self.c.cli("compare", self.job, "j1-99", check=False)[0], 5)
 
     def check_page(self, page):
-        """The page needs no other file, allows itself nothing but its style, and is well-formed."""
+        """Checks that the page needs no other file, that its policy allows nothing but its own
+        style, and that it is well-formed."""
         policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page).group(1)
         style = re.search(r"<style>(.*?)</style>", page, re.S).group(1)
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -295,7 +296,7 @@ class Exports(unittest.TestCase):
         self.assertEqual(self.c.cli("report", job, check=False)[0], 2)
 
     def perfetto(self):
-        """The interpreter that has Perfetto's messages, from PyPI."""
+        """Returns the interpreter of a virtual environment with Perfetto's messages, from PyPI."""
         folder = pathlib.Path(os.environ.get("MILLRACE_BUILD", bin_dir().parent)) / "perfetto"
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / ".lock", "w") as lock:
@@ -304,7 +305,7 @@ class Exports(unittest.TestCase):
             if not mark.exists() or mark.read_text() != "\n".join(PACKAGES):
                 try:
                     venv.create(folder / "venv", with_pip=True, clear=True)
-                except Exception as e:  # python3-venv is missing
+                except Exception as e:  # for example if python3-venv is missing
                     self.skip(f"no virtual environment: {e}")
                 done = subprocess.run([folder / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", *PACKAGES],
                                       capture_output=True, text=True)

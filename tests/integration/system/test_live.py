@@ -19,14 +19,14 @@ EVERY_NS = 250_000_000
 
 
 class AdminCluster(Cluster):
-    """Its requests have the token of an admin, unless they have another one."""
+    """A cluster whose requests have the token of an admin, unless they have another one."""
 
     def request(self, method, path, body=None, headers=None, timeout=120):
         return super().request(method, path, body, {"Authorization": f"Bearer {ADMIN}", **(headers or {})}, timeout)
 
 
 class Stream:
-    """The states of the cluster, read on a thread of its own."""
+    """The states that the gateway streams, read on a thread of its own."""
 
     def __init__(self, cluster, token=READER):
         self.states, self.sizes, self.is_over = [], [], False
@@ -164,7 +164,7 @@ class Live(unittest.TestCase):
             self.assertEqual(len(memory["max"]), len(p["interval"]))
             for low, mean, high in zip(*([int(v) for v in memory[k]] for k in ("min", "mean", "max"))):
                 self.assertTrue(1 << 20 < low <= mean <= high)
-        until = time.time_ns() - 3_000_000_000  # samples of the last seconds may be lost
+        until = time.time_ns() - 3_000_000_000  # the kill below may lose the last samples
         before = self.samples(from_ns=int(r["from_ns"]), until_ns=until)[0]
         self.c.kill()
         self.c.start()

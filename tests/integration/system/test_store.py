@@ -146,7 +146,10 @@ class Store(Rig):
         for key in self.redis("KEYS", "*"):
             kind = self.redis("TYPE", key)[0]
             n = int(self.redis(count[kind], key)[0]) if kind in count else 1
-            # bounded and trimmed; keys of traces with j0- have the cluster's events
+            # bounded and trimmed; traces whose id begins with j0- have the cluster's events and samples
+            if key == "millrace:traces":
+                members = self.redis({"hash": "HKEYS", "set": "SMEMBERS"}[kind], key)
+                n = sum(not m.startswith("j0-") for m in members)
             if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster", "millrace:trace:j0-")):
                 counts[key] = n
         return counts

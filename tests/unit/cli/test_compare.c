@@ -1,4 +1,4 @@
-/* Tests the comparison of two jobs: what is made of two answers of Profile. */
+/* Tests the comparison of two jobs, which is made from two answers of the API's method Profile. */
 #include "cli/trace/compare.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@
     "{\"class\":\"" class "\",\"op\":\"" op "\",\"key\":\"k\",\"from_ns\":\"" from                 \
                           "\",\"to_ns\":\"" to "\"}"
 
-/* 10 s: 6 s of matmul, 1 s of sum, 3 s of a transfer. */
+/* A job of 10 s. Its critical path: 6 s of matmul, 1 s of sum, 3 s of a transfer. */
 static const char slow[] =
     "{\"wall_ns\":\"10000000000\",\"slots\":\"2\",\"slot_ns\":\"20000000000\","
     "\"classes\":{\"compute\":\"14000000000\",\"transfer\":\"6000000000\"},"
@@ -27,7 +27,7 @@ static const char slow[] =
                           "dependency", "matmul", "1000000000", "7000000000") "," STEP("transfer",
                           "sum", "7000000000", "10000000000") "," STEP("dependency", "sum",
                           "10000000000", "11000000000") "]}}";
-/* 5 s: 2 s of matmul, 1 s of sum, 2 s of a transfer. */
+/* A job of 5 s. Its critical path: 2 s of matmul, 1 s of sum, 2 s of a transfer. */
 static const char fast[] =
     "{\"wall_ns\":\"5000000000\",\"slots\":\"2\",\"slot_ns\":\"10000000000\","
     "\"classes\":{\"compute\":\"6000000000\",\"transfer\":\"4000000000\"},"

@@ -1,5 +1,5 @@
-/* Tests the files for viewers of traces, and their parts: rows of slots, edges between tasks, and
- * curves. */
+/* Tests the files for trace viewers, and their parts: rows of slots, edges between tasks, and
+ * curves. Also tests the image of a timeline. */
 #include "cli/export/export.h"
 #include "cli/export/raster.h"
 #include "cli/export/series.h"
@@ -51,7 +51,7 @@ static void take_point(void *ctx, uint64_t time, double value)
     p->value[p->count++] = value;
 }
 
-/* The area below the curve: the sum of weight times ns. */
+/* Returns the area below the curve: the sum of weight times ns. */
 static double area(const struct points *p)
 {
     double sum = 0;
@@ -68,7 +68,7 @@ static void a_curve_steps_where_intervals_begin_and_end(void **state)
     mr_export_series_init(&s);
     mr_export_series_add(&s, BEGIN, BEGIN + 10000, 2);
     mr_export_series_add(&s, BEGIN + 5000, BEGIN + 20000, 1);
-    mr_export_series_add(&s, BEGIN + 9000, BEGIN + 9000, 50); /* empty */
+    mr_export_series_add(&s, BEGIN + 9000, BEGIN + 9000, 50); /* an empty interval */
     mr_export_series_read(&s, take_point, &p);
     assert_int_equal(p.count, 4);
     const uint64_t times[] = {0, 5000, 10000, 20000};
@@ -122,7 +122,7 @@ static void spans_that_overlap_go_to_rows_of_their_own(void **state)
     struct mr_export_span a = span_of(0, "w", 1, 1000, 2000), b = span_of(1, "w", 1, 1500, 2500),
                           c = span_of(2, "w", 1, 2000, 3000), d = span_of(3, "v", 0, 1000, 3000);
     uint32_t of_a = mr_export_lanes_take(&l, &a), of_b = mr_export_lanes_take(&l, &b);
-    assert_int_equal(l.count, 3); /* slots 0 and 1, and a row */
+    assert_int_equal(l.count, 3); /* rows: slot 0, slot 1, slot 1 again */
     assert_int_equal(mr_export_lanes_take(&l, &c), of_a);
     assert_int_not_equal(of_b, of_a);
     uint32_t of_d = mr_export_lanes_take(&l, &d);
@@ -131,7 +131,7 @@ static void spans_that_overlap_go_to_rows_of_their_own(void **state)
     assert_string_equal(name, "slot 1");
     mr_export_lane_name(&l.lanes[of_b], name);
     assert_string_equal(name, "slot 1 (row 2)");
-    /* no two processes or threads have the same number */
+    /* no two pids or tids are equal */
     uint32_t ids[] = {l.workers[0].pid, l.workers[1].pid, l.lanes[of_a].tid, l.lanes[of_b].tid,
         l.lanes[of_d].tid};
     for (unsigned i = 0; i < MR_ARRAY_LEN(ids); i++)
@@ -142,7 +142,7 @@ static void spans_that_overlap_go_to_rows_of_their_own(void **state)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* 0 and 1 are inputs of 2; 1 is an input of 3; 2 and 3 are targets. */
+/* Tasks 0 and 1 are inputs of task 2. Task 1 is an input of task 3. Tasks 2 and 3 are targets. */
 static const uint32_t input_at[] = {0, 0, 0, 2, 3}, inputs[] = {0, 1, 1};
 static const uint32_t dependent_at[] = {0, 1, 3, 3, 3}, dependents[] = {2, 2, 3};
 static const unsigned char is_target[] = {0, 0, 1, 1};
@@ -173,15 +173,15 @@ static void a_value_is_needed_until_its_last_consumer_has_ended(void **state)
         span_of(2, "w", 0, 3000, 4000), span_of(3, "w", 0, 4000, 6000)};
     for (unsigned i = 0; i < 3; i++)
         mr_export_flows_take(f, &spans[i], i, &step);
-    assert_int_equal(needs->count, 1); /* 0 */
+    assert_int_equal(needs->count, 1); /* the value of task 0 */
     assert_int_equal(needs[0].from, 2000);
     assert_int_equal(needs[0].until, 4000);
     mr_export_flows_take(f, &spans[3], 3, &step);
-    assert_int_equal(needs->count, 2); /* 1 */
+    assert_int_equal(needs->count, 2); /* and that of task 1 */
     assert_int_equal(needs[1].from, 3000);
     assert_int_equal(needs[1].until, 6000);
     mr_export_flows_end(f);
-    assert_int_equal(needs->count, 4); /* the targets, until the end */
+    assert_int_equal(needs->count, 4); /* and the targets, to the end of all spans */
     assert_int_equal(needs[2].from, 4000);
     assert_int_equal(needs[2].until, 6000);
     mr_export_flows_free(&f);
@@ -207,7 +207,7 @@ static void both_ends_of_an_edge_have_its_number(void **state)
     assert_int_equal(step.sources[0].lane, 5);
     assert_int_equal(step.sources[1].edge, 2);
     assert_int_equal(step.sources[1].finished, BEGIN + 3000);
-    mr_export_flows_take(f, &c, 7, &step); /* it runs again */
+    mr_export_flows_take(f, &c, 7, &step); /* task 2 runs again */
     assert_int_equal(step.sources_count, 0);
     assert_int_equal(step.edges_from, step.edges_until);
     mr_export_flows_free(&f);
@@ -289,7 +289,7 @@ static void a_chrome_file_has_slices_flows_and_curves(void **state)
         if (phase == 'X') last = event;
     }
     assert_int_equal(slices, 4);
-    assert_int_equal(starts, 2); /* the consumer 3 failed */
+    assert_int_equal(starts, 2); /* task 3, the third consumer, failed */
     assert_int_equal(ends, 2);
     assert_true(points > 6);
     assert_string_equal(yyjson_get_str(yyjson_obj_get(last, "name")), "odd");
@@ -305,9 +305,9 @@ static void a_chrome_file_has_slices_flows_and_curves(void **state)
     mr_buf_fini(&f.bytes);
 }
 
-/* Sums of what the packets of a trace have. */
+/* Numbers of what the packets of a trace contain, and sums of the flow ids. */
 struct seen {
-    unsigned types[5]; /* by TrackEvent.Type */
+    unsigned types[5]; /* number of events by TrackEvent.Type */
     unsigned tracks, flows, flow_ends, names;
     uint64_t flow_sum, flow_end_sum;
 };
@@ -408,8 +408,8 @@ static void a_pixel_shows_the_operator_with_the_most_time(void **state)
     struct mr_export_span spans[] = {
         span_of(0, "w", 0, 0, 300),       /* even */
         span_of(1, "w", 0, 300, 2500),    /* odd: 700 ns of pixel 0, all of 1, half of 2 */
-        span_of(2, "w", 0, 9000, 20000),  /* even: beyond the window */
-        span_of(3, "w", 1, 20000, 30000), /* outside: a row without pixels */
+        span_of(2, "w", 0, 9000, 20000),  /* even: ends after the window */
+        span_of(3, "w", 1, 20000, 30000), /* after the window: a row without pixels */
     };
     for (unsigned i = 0; i < MR_ARRAY_LEN(spans); i++)
         mr_raster_add(&r, &spans[i]);

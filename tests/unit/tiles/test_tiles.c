@@ -19,7 +19,7 @@
 static struct mr_tile_span spans[SPANS];
 static uint64_t end;
 
-/* Each lane runs one span after the other, with gaps. The last spans of a block end last. */
+/* Each lane runs one span after the other, with gaps. One span in 500 is 1,000 times as long. */
 static void spans_make(uint64_t seed, uint64_t run_max, uint32_t names)
 {
     struct mr_rng r;
@@ -67,8 +67,8 @@ static uint64_t naive(
     return all;
 }
 
-/* Compares some pixels with the naive count. `error`: the error of a time that is allowed, in ns.
- */
+/* Compares some pixels with the naive count. `error`: the allowed error of a time, in ns.
+ * `is_exact`: the name with the most time must be the true one. */
 static void assert_agrees(const struct mr_tile_picture *p, uint64_t error, bool is_exact)
 {
     struct mr_rng r;
@@ -231,7 +231,8 @@ static void pictures_of_sheets_agree_with_a_naive_count(void **state)
         spans_make(i, runs[i], NAMES);
         mr_tile_picture_init(&p, BEGIN, end, 40, LANES);
         draw_sheets(&p, 4000, &bytes);
-        /* a bucket has at most 16 times the median distance of spans, which is below 3 runs / 2 */
+        /* The median distance of spans is below runs[i] * 3 / 2, and a bucket is at most 16 times
+         * as wide. */
         assert_agrees(&p, 16 * runs[i] * 3 / 2 + (end - BEGIN) / 40 / 2000, false);
         assert_adds_up(&p);
         assert_true(bytes < (size_t)SPANS * 3); /* random names are the worst case */
@@ -295,7 +296,7 @@ static void pictures_of_the_pyramid_agree_with_a_naive_count(void **state)
             mr_tile_picture_init(&picture, from, until, width, LANES);
             for (uint32_t i = 0; i < LANES; i++)
                 mr_tile_pyramid_draw(p, i, &picture, i);
-            /* both ends of a pixel may lie within a bucket, of up to half a pixel */
+            /* an end of a pixel may lie within a bucket, whose time counts as spread evenly */
             uint64_t pixel = (until - from) / width;
             if (bucket <= pixel) assert_agrees(&picture, MR_MAX(bucket, pixel) + 2, false);
             assert_adds_up(&picture);

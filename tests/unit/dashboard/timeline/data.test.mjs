@@ -23,7 +23,7 @@ function sourceOf(end, more = {}) {
         },
         async spans(o) {
             asked.push(o);
-            return [{ row: o.firstRow, op: "add", key: "k", startedNs: o.fromNs, finishedNs: o.fromNs + 10n }];
+            return { spans: [{ row: o.firstRow, op: "add", key: "k", startedNs: o.fromNs, finishedNs: o.fromNs + 10n }], more: false };
         },
         ...more,
     };
@@ -149,7 +149,7 @@ test("spans stay while the density grows a little, and give way to tiles when it
 
 test("a chunk with more spans than an answer holds is not drawn", async () => {
     const r = rig(1e9);
-    r.source.spans = async (o) => Array.from({ length: o.limit }, () => ({ row: 0, op: "add", key: "k", startedNs: o.fromNs, finishedNs: o.fromNs }));
+    r.source.spans = async (o) => ({ spans: [{ row: 0, op: "add", key: "k", startedNs: o.fromNs, finishedNs: o.fromNs }], more: true });
     const w = { from: 5e8, until: 5.005e8 };
     for (let i = 0; i < 3; i++) {
         r.draw(w);

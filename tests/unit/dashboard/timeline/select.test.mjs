@@ -14,7 +14,8 @@ function jobOf(list, extent = 1e12) {
     const spans = async (o) => {
         asked.push(o);
         const [from, until] = [Number(o.fromNs - BEGIN), Number(o.untilNs - BEGIN)];
-        return all.filter((s) => s.end > from && s.start < until).slice(0, o.limit);
+        const found = all.filter((s) => s.end > from && s.start < until);
+        return { spans: found.slice(0, o.limit), more: found.length > o.limit };
     };
     return { asked, beginNs: BEGIN, extent, source: { spans } };
 }

@@ -20,14 +20,14 @@ test("the chunk in the middle comes first, and each block of rows has its own", 
 });
 
 test("spans are sorted by row and begin, whatever their order", () => {
-    const chunk = spans.chunkFrom("20/0/0", [span(1, 50, 60), span(0, 5, 9), span(1, 10, 20)], BEGIN, 100);
+    const chunk = spans.chunkFrom("20/0/0", { spans: [span(1, 50, 60), span(0, 5, 9), span(1, 10, 20)], more: false }, BEGIN, 100);
     assert.deepEqual([...chunk.rows.get(1).starts], [10, 50]);
     assert.equal(chunk.rows.get(1).spans[0].key, "add-10");
     assert.equal(chunk.count, 3);
 });
 
 test("a long span before the window is found behind short ones", () => {
-    const row = spans.chunkFrom("20/0/0", [span(0, 0, 1000), span(0, 10, 20), span(0, 30, 40)], BEGIN, 0).rows.get(0);
+    const row = spans.chunkFrom("20/0/0", { spans: [span(0, 0, 1000), span(0, 10, 20), span(0, 30, 40)], more: false }, BEGIN, 0).rows.get(0);
     const [first, end] = spans.overlapping(row, 500, 600);
     assert.equal(first, 0);
     assert.equal(end, 3);
@@ -45,7 +45,7 @@ test("the search finds the first element above, for each list", () => {
 });
 
 test("the span at a time is found, or the nearest in reach", () => {
-    const row = spans.chunkFrom("20/0/0", [span(0, 100, 200), span(0, 300, 400)], BEGIN, 0).rows.get(0);
+    const row = spans.chunkFrom("20/0/0", { spans: [span(0, 100, 200), span(0, 300, 400)], more: false }, BEGIN, 0).rows.get(0);
     assert.equal(spans.spanAt(row, 150, 0).key, "add-100");
     assert.equal(spans.spanAt(row, 215, 20).key, "add-100");
     assert.equal(spans.spanAt(row, 290, 20).key, "add-300");
@@ -54,7 +54,7 @@ test("the span at a time is found, or the nearest in reach", () => {
 });
 
 test("of two spans at one place, the shorter is chosen", () => {
-    const row = spans.chunkFrom("20/0/0", [span(0, 0, 1000, "long"), span(0, 100, 110, "short")], BEGIN, 0).rows.get(0);
+    const row = spans.chunkFrom("20/0/0", { spans: [span(0, 0, 1000, "long"), span(0, 100, 110, "short")], more: false }, BEGIN, 0).rows.get(0);
     assert.equal(spans.spanAt(row, 105, 5).op, "short");
     assert.equal(spans.spanAt(row, 500, 5).op, "long");
 });

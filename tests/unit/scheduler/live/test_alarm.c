@@ -1,4 +1,4 @@
-/* The rules for alarms, and the texts of states. */
+/* The rules for alarms, and the texts in a live state (text.h). */
 #include "services/scheduler/live/alarm.h"
 
 #include "services/scheduler/live/text.h"
@@ -110,7 +110,7 @@ static void texts_need_no_escapes_and_stay_valid(void **state)
     assert_string_equal(out, "1234...");
     mr_live_text(MR_STR("123\xc3\xa9"
                         "678"),
-        out, sizeof out); /* no half character */
+        out, sizeof out); /* no part of a character */
     assert_string_equal(out, "123...");
     mr_live_text(MR_STR(""), out, sizeof out);
     assert_string_equal(out, "");

@@ -1,4 +1,4 @@
-/* The scheduler's core: what the slots do now, and how many tasks of a job ended by operator. */
+/* The scheduler's core: what the slots do now, and how many tasks of a job ended, by operator. */
 #include "services/scheduler/core/running.h"
 #include "tests/support/scheduler_rig.h"
 

@@ -1,4 +1,5 @@
-/* services/scheduler/tiles: pictures of a job's trace. The trace is in a view, without Redis. */
+/* services/scheduler/tiles: pictures of a job's trace. All blocks are in a mr_trace_view, so the
+ * tests need no Redis. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
@@ -19,7 +20,7 @@
 enum sheets { NO_SHEETS, SHEETS, DAMAGED_SHEETS, SHEETS_OF_OTHERS };
 
 static struct mr_trace_encoder *encoder;
-static uint64_t next[SLOTS]; /* when the slot's next span begins */
+static uint64_t next[SLOTS]; /* when the slot's last span ended */
 static uint64_t busy;        /* time of all spans */
 static uint32_t made;
 
@@ -234,7 +235,7 @@ static void all_ways_to_draw_agree(void **state)
             draw(t[i], &view, from, from + window, &p[i]);
         for (size_t i = 1; i < MR_ARRAY_LEN(limits); i++) {
             off = difference(&p[0], &p[i], &same);
-            if (i == 3) break; /* its buckets are wider than these pixels */
+            if (i == 3) break; /* the pyramid's buckets are wider than these pixels */
             assert_true(off < (i == 1 ? 0.06 : 0.03));
             assert_true(same > 0.98);
         }
