@@ -86,6 +86,14 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
+bool mr_sched__store_is_replaced(const struct mr_sched *s, uint32_t n)
+{
+    if (!n || !s->stores[n].is_lost) return false;
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
+        if (i != n && is_on(&s->stores[i], mr_str(s->stores[n].node))) return true;
+    return false;
+}
+
 /* Replays the replacement of store `n` by store `heir` of the same node. A value of the journal
  * names `heir`, so `heir` has a number already. The objects of `n` become objects of `heir`. */
 static void replay_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)

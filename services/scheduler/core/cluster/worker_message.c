@@ -4,8 +4,10 @@
 #include "services/scheduler/core/cluster/worker_message.h"
 
 #include "services/scheduler/core/cluster/completion.h"
+#include "services/scheduler/core/cluster/store.h"
 #include "services/scheduler/core/cluster/store_grace.h"
 #include "services/scheduler/core/cluster/task_refs.h"
+#include "services/scheduler/core/cluster/value_scan.h"
 #include "services/scheduler/core/cluster/worker.h"
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/index/load_index.h"
@@ -182,6 +184,14 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_ws_hear
     s->has_work = true;
 }
 
+/* Called after a worker's completions. If a new store has replaced the worker's store, the values
+ * of the old store were looked at then. The objects that the worker has just reported are lost,
+ * too. */
+static void lose_objects(struct mr_sched *s, uint32_t store)
+{
+    if (mr_sched__store_is_replaced(s, store)) mr_sched__scan(s, SCAN_STORE_LOST, store, NULL, 0);
+}
+
 void mr_sched__worker_message(
     struct mr_sched *s, uint32_t slot, uint64_t incarnation, const struct mr_ws_up *m)
 {
@@ -195,6 +205,7 @@ void mr_sched__worker_message(
     mr_sched__completed(s, slot, &m->completed, NULL);
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing_now(s, slot, &m->missing[i]);
+    if (m->completed.objects_count) lose_objects(s, w->store);
     given_late(s, slot, &m->given);
     each_current(s, slot, &m->given, given);
     each_current(s, slot, &m->started, started);

@@ -364,6 +364,21 @@ static void the_objects_of_a_lost_store_are_made_again(void **state)
     assert_int_equal(left(r, job), 0);
 }
 
+/* The completion was under way when the node's next store registered. The task runs again, because
+ * its object went with the old store. */
+static void an_object_that_is_reported_after_its_store_was_replaced_is_lost(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 1, "n");
+    struct rig_worker a = join(r, "a", 1, 1);
+    uint64_t job = rig_submit(r, JOB(T("w", "f", "0", "") "," T("x", "f", R("w"), ""), "\"x\""));
+    rig_store(r, 2, "n");
+    assert_int_equal(lost(r), 1);
+    (void)rig_done_object(r, a, job, "w");
+    assert_int_not_equal(rig_state(r, job, "w"), MR_TASK_DONE);
+}
+
 /* Store `store` asks whether it may drop the objects `ids`. Returns how many of them the core wants
  * to keep. */
 static size_t claimed(struct rig *r, uint64_t store, const mr_object_id *ids, uint32_t count)
@@ -441,6 +456,7 @@ int main(void)
         RIG_TEST(after_a_restart_objects_of_a_replaced_store_are_of_its_heir),
         RIG_TEST(lost_objects_are_looked_for_a_few_values_a_step),
         RIG_TEST(the_objects_of_a_lost_store_are_made_again),
+        RIG_TEST(an_object_that_is_reported_after_its_store_was_replaced_is_lost),
         RIG_TEST(a_store_keeps_what_jobs_still_use),
         RIG_TEST(two_searches_at_once_both_end),
     };
