@@ -444,6 +444,7 @@ static void segments_of_samples_and_events_are_listed_apart(void **state)
     assert_int_equal(mr_trace_log_sample_segments(f->log, ids, 4), 1);
     assert_true(ids[0].v == samples.v);
     settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     assert_int_equal(mr_trace_segments_load(&source, ids, 4, &count), MR_OK);
     assert_true(count == 1 && ids[0].v == events.v);
     assert_int_equal(mr_trace_sample_segments_load(&source, ids, 4, &count), MR_OK);
