@@ -8,9 +8,7 @@
 #include "host/clock.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
-#define CLASSES_MAX 64
 #define BAR_MAX 30 /* length of the bar of a class that took all of the time */
 
 struct profile_config {
@@ -59,32 +57,6 @@ static double seconds(yyjson_val *row, const char *name)
     return (double)mr_json_get_u64(row, name) / 1e9;
 }
 
-struct class_time {
-    const char *name;
-    double seconds;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct class_time *x = a, *y = b;
-    return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
-}
-
-/* Stores each class whose time is not 0, and its time, the longest time first. Returns how many. */
-static size_t classes_of(yyjson_val *from, struct class_time out[CLASSES_MAX])
-{
-    size_t at = 0, max = 0, n = 0;
-    yyjson_val *key = NULL, *value = NULL;
-    yyjson_obj_foreach(yyjson_obj_get(from, "classes"), at, max, key, value)
-    {
-        const char *name = yyjson_get_str(key);
-        double time = seconds(yyjson_obj_get(from, "classes"), name);
-        if (time > 0 && n < CLASSES_MAX) out[n++] = (struct class_time){name, time};
-    }
-    qsort(out, n, sizeof *out, by_time);
-    return n;
-}
-
 static const char *bar_of(double share)
 {
     static char bar[4 * BAR_MAX + 1];
@@ -102,8 +74,8 @@ static void print_classes(yyjson_val *from, const char *title, double all)
     const struct mr_column columns[] = {{"CLASS", MR_COLUMN_WORD, false},
         {title, MR_COLUMN_NUMBER, false}, {"SHARE", MR_COLUMN_NUMBER, false},
         {"", MR_COLUMN_WORD, true}};
-    struct class_time classes[CLASSES_MAX];
-    size_t n = classes_of(from, classes);
+    struct mr_class_time classes[MR_PROFILE_CLASSES_MAX];
+    size_t n = mr_profile_classes(from, classes);
     MR_AUTO(mr_table_free) struct mr_table *t = mr_table_new(columns, MR_ARRAY_LEN(columns));
     for (size_t i = 0; i < n; i++) {
         double share = all > 0 ? classes[i].seconds / all : 0;

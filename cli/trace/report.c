@@ -4,16 +4,15 @@
  * palette of Okabe and Ito. */
 #include "cli/trace/report.h"
 
-#include "account/class.h"
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/client/client.h"
+#include "cli/trace/profile_answer.h"
 #include "host/config/help.h"
 #include "host/tls/sha256.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -104,31 +103,14 @@ static void add_style_hash(struct page *p)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-struct class_time {
-    const char *name;
-    double seconds;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct class_time *x = a, *y = b;
-    return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
-}
-
 /* Appends a table of the times in the member `classes` of `from`, and of their sum. */
 static void add_classes(struct page *p, yyjson_val *from, const char *heading)
 {
-    struct class_time times[MR_ACCOUNT_CLASSES];
-    size_t n = 0;
+    struct mr_class_time times[MR_PROFILE_CLASSES_MAX];
+    size_t n = mr_profile_classes(from, times);
     double all = 0;
-    yyjson_val *classes = yyjson_obj_get(from, "classes");
-    for (unsigned i = 0; i < MR_ACCOUNT_CLASSES; i++) {
-        const char *name = mr_account_class_name((enum mr_account_class)i);
-        double time = seconds(classes, name);
-        if (time > 0) times[n++] = (struct class_time){name, time};
-        all += time;
-    }
-    qsort(times, n, sizeof *times, by_time);
+    for (size_t i = 0; i < n; i++)
+        all += times[i].seconds;
     mr_buf_printf(p->out,
         "<table><thead><tr><th scope=\"col\">class</th><th scope=\"col\" class=\"n\">%s</th>"
         "<th scope=\"col\" class=\"n\">share</th><th></th></tr></thead><tbody>\n",

@@ -8,16 +8,10 @@
 
 static int read_varint(struct mr_protowire_reader *r, uint64_t *out)
 {
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 70 && r->at < r->n; shift += 7) {
-        unsigned char b = r->p[r->at++];
-        if (shift == 63 && b > 1) return MR_EFORMAT;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (b & 0x80) continue;
-        *out = v;
-        return MR_OK;
-    }
-    return MR_EFORMAT;
+    const unsigned char *p = r->p + r->at;
+    bool ok = mr_protowire_take_varint(&p, r->p + r->n, out);
+    r->at = (size_t)(p - r->p);
+    return ok ? MR_OK : MR_EFORMAT;
 }
 
 static int read_fixed(struct mr_protowire_reader *r, size_t bytes, uint64_t *out)

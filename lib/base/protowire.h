@@ -40,6 +40,24 @@ static inline struct mr_protowire_reader mr_protowire_read(struct mr_str s)
     return (struct mr_protowire_reader){(const unsigned char *)s.p, s.n, 0};
 }
 
+/* Reads a varint at `*p` and moves `*p` behind it. False: it does not end before `end`, or is
+ * larger than 64 bits. */
+static inline bool mr_protowire_take_varint(
+    const unsigned char **p, const unsigned char *end, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; *p < end && shift < 64; shift += 7) {
+        uint64_t byte = *(*p)++;
+        if (shift == 63 && byte > 1) return false;
+        v |= (byte & 127) << shift;
+        if (byte < 128) {
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Reads the next field into `*out`. MR_ENOENT: there are no more fields. MR_EFORMAT: the bytes are
  * malformed, or the field is a group. */
 int mr_protowire_next(struct mr_protowire_reader *r, struct mr_protowire_field *out);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/unconst.h"
 
+#include <string.h>
 #include <xxhash.h>
 
 void mr_trace_names_init(struct mr_trace_names *n)
@@ -46,4 +47,21 @@ void mr_trace_names_fini(struct mr_trace_names *n)
         mr_release(mr_unconst(n->names[i].p));
     mr_release(n->names);
     mr_index_fini(&n->index);
+}
+
+uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
+    struct mr_trace_names *names, struct mr_str name)
+{
+    if (local >= l->room) {
+        uint32_t more = MR_MAX(local + 1, MR_MAX(16u, l->room * 2));
+        l->of = mr_grow(l->of, l->room * sizeof *l->of, more * sizeof *l->of);
+        l->room = more;
+    }
+    if (!l->of[local]) l->of[local] = 1 + mr_trace_names_number(names, name);
+    return l->of[local] - 1;
+}
+
+void mr_trace_local_clear(struct mr_trace_local_names *l)
+{
+    if (l->room) memset(l->of, 0, l->room * sizeof *l->of);
 }

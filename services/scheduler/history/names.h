@@ -14,3 +14,14 @@ void mr_trace_names_init(struct mr_trace_names *n);
 void mr_trace_names_fini(struct mr_trace_names *n);
 /* Returns the number of a name. A new name is copied; its number is then the old n->count. */
 uint32_t mr_trace_names_number(struct mr_trace_names *n, struct mr_str name);
+
+/* Numbers that one block gives to names, as numbers of the names above. All zeros: none. */
+struct mr_trace_local_names {
+    uint32_t *of; /* by the block's number: the name's number plus 1; 0: not known yet */
+    uint32_t room;
+};
+
+/* Returns the number of a name whose number in the block is `local`. */
+uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
+    struct mr_trace_names *names, struct mr_str name);
+void mr_trace_local_clear(struct mr_trace_local_names *l); /* before the next block */

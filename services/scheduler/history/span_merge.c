@@ -4,11 +4,6 @@
 
 #include "base/alloc.h"
 
-struct numbers { /* by a name's number in the block: its number in `ops` or `workers`, plus 1 */
-    uint32_t *of;
-    uint32_t room;
-};
-
 struct open_job {
     uint32_t number;
     struct mr_trace_cursor *cursor;
@@ -27,7 +22,7 @@ struct mr_span_merge {
     uint32_t heap_count, heap_room;
     bool is_taken; /* the span on top of the heap was given to the caller */
     struct mr_trace_names ops;
-    struct numbers op_of, worker_of;
+    struct mr_trace_local_names op_of, worker_of;
     /* Where a block's spans go while it is decoded. */
     struct open_job *to;
     struct mr_trace_names *workers;
@@ -114,24 +109,6 @@ static void heap_add(struct mr_span_merge *m, struct open_job *j)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static uint32_t number_of(
-    struct numbers *n, uint32_t local, struct mr_trace_names *names, struct mr_str name)
-{
-    if (local >= n->room) {
-        uint32_t more = MR_MAX(local + 1, MR_MAX(16u, n->room * 2));
-        n->of = mr_grow(n->of, n->room * sizeof *n->of, more * sizeof *n->of);
-        n->room = more;
-    }
-    /* 0: the number is new in this block */
-    if (!n->of[local]) n->of[local] = 1 + mr_trace_names_number(names, name);
-    return n->of[local] - 1;
-}
-
-static void numbers_clear(struct numbers *n)
-{
-    if (n->room) memset(n->of, 0, n->room * sizeof *n->of);
-}
-
 static void on_span(void *ctx, const struct mr_trace_span *s)
 {
     struct mr_span_merge *m = ctx;
@@ -145,8 +122,8 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     }
     struct mr_trace_span *to = &j->spans[j->count++];
     *to = *s;
-    to->op_id = number_of(&m->op_of, s->op_id, &m->ops, s->op);
-    to->worker_id = number_of(&m->worker_of, s->worker_id, m->workers, s->worker);
+    to->op_id = mr_trace_local_number(&m->op_of, s->op_id, &m->ops, s->op);
+    to->worker_id = mr_trace_local_number(&m->worker_of, s->worker_id, m->workers, s->worker);
     to->op = to->worker = (struct mr_str){0}; /* these texts end with the block */
 }
 
@@ -160,8 +137,8 @@ static bool block_next(struct mr_span_merge *m, struct open_job *j)
         struct mr_trace_block head;
         if (mr_trace_block_read(block, &head)) continue;
         if (j->number != m->whole && head.finished_max < m->from) continue;
-        numbers_clear(&m->op_of);
-        numbers_clear(&m->worker_of);
+        mr_trace_local_clear(&m->op_of);
+        mr_trace_local_clear(&m->worker_of);
         (void)mr_trace_decode(block, on_span, m);
     }
     return j->count > 0;

@@ -30,24 +30,6 @@ void mr_tile_blocks_fini(struct mr_tile_blocks *b)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-/* For each number of a name in the block: the name's number in the job plus 1; 0: not known yet. */
-struct numbers {
-    uint32_t *of;
-    uint32_t room;
-};
-
-static uint32_t number_of(
-    struct numbers *n, uint32_t local, struct mr_trace_names *names, struct mr_str name)
-{
-    if (local >= n->room) {
-        uint32_t more = MR_MAX(local + 1, MR_MAX(16u, n->room * 2));
-        n->of = mr_grow(n->of, n->room * sizeof *n->of, more * sizeof *n->of);
-        n->room = more;
-    }
-    if (!n->of[local]) n->of[local] = 1 + mr_trace_names_number(names, name);
-    return n->of[local] - 1;
-}
-
 /* Names have 16 bits in a timeline: the greatest number stands for all later names too. */
 static uint16_t name_number(uint32_t op)
 {
@@ -56,7 +38,7 @@ static uint16_t name_number(uint32_t op)
 
 struct decoding {
     struct mr_tile_slots *slots;
-    struct numbers ops, workers;
+    struct mr_trace_local_names ops, workers;
     struct mr_tile_span *spans;
     uint32_t count, room;
     uint64_t from, until;
@@ -71,8 +53,9 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         d->spans = mr_grow(d->spans, d->room * sizeof *d->spans, more * sizeof *d->spans);
         d->room = more;
     }
-    uint32_t worker = number_of(&d->workers, s->worker_id, &d->slots->workers, s->worker);
-    uint32_t op = number_of(&d->ops, s->op_id, &d->slots->ops, s->op);
+    uint32_t worker =
+        mr_trace_local_number(&d->workers, s->worker_id, &d->slots->workers, s->worker);
+    uint32_t op = mr_trace_local_number(&d->ops, s->op_id, &d->slots->ops, s->op);
     d->spans[d->count++] = (struct mr_tile_span){.from = s->started,
         .until = s->finished,
         .lane = mr_tile_slots_number(d->slots, worker, s->slot),

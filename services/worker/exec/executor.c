@@ -19,15 +19,6 @@
 #define REPORT_EVERY (100 * MR_US)
 /* used instead of REPORT_EVERY while the strand has a value that only its later items use */
 #define REPORT_HELD (MR_MS)
-/* an item that takes less is counted with its wall time as its CPU time */
-#define CPU_WORTH (20 * MR_US)
-/* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
- * system call */
-#define CPU_LOOK_AGE (250 * MR_US)
-/* The delay is the time in which the thread could run but the kernel ran another thread. It is read
- * only after an item that took this long, because a reading is a system call. The delay of a
- * shorter item counts as 0. */
-#define LATE_WORTH (250 * MR_US)
 #define CHUNK_BYTES ((size_t)8192)
 /* A task runs on the network thread only if its arguments and inputs together have at most
  * SMALL_BYTES bytes. */
@@ -248,81 +239,6 @@ static void item_call(struct mr_executor *x)
     keep_log(x);
 }
 
-static void cpu_look(struct mr_executor *x, mr_time now)
-{
-    x->cpu_seen = mr_clock_thread_cpu();
-    x->cpu_seen_at = now;
-    x->cpu_short = 0;
-}
-
-/* Returns the CPU time of the item that ran from `from` to `end`. The clock is not read before an
- * item that is expected to be short. If such an item turns out to be long, its CPU time is counted
- * from the last reading of the clock, less the time of short items since then. */
-static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
-{
-    mr_duration took = end - from, before = x->cpu_short;
-    if (took < CPU_WORTH) {
-        x->cpu_short += took;
-        return took;
-    }
-    mr_duration seen = x->cpu_seen;
-    cpu_look(x, end);
-    mr_duration used = x->cpu_seen - MR_MIN(seen, x->cpu_seen);
-    return MR_MIN(used - MR_MIN(used, before), took);
-}
-
-/* Returns how long the kernel ran other threads since the last reading, while the thread could
- * run. */
-static mr_duration late_look(struct mr_executor *x)
-{
-    mr_duration seen = x->late_seen;
-    if (!mr_clock_delay_read(x->late_fd, &x->late_seen)) return 0;
-    return x->late_seen - MR_MIN(seen, x->late_seen);
-}
-
-/* As late_look, for the thread that hands out strands. */
-static mr_duration network_late_look(struct mr_executor *x)
-{
-    mr_duration seen = x->network_late_seen;
-    if (!mr_clock_delay_read(x->env->network_delay_fd, &x->network_late_seen)) return 0;
-    return x->network_late_seen - MR_MIN(seen, x->network_late_seen);
-}
-
-/* Adds the part of `delay` to x->late_ahead that may lie after `since`, the beginning of the next
- * item. */
-static void late_carry(struct mr_executor *x, mr_duration delay, mr_time since)
-{
-    if (delay < LATE_WORTH) return;
-    mr_duration past = mr_clock_now() - since;
-    x->late_ahead = MR_MIN(x->late_ahead + delay, past);
-}
-
-/* Returns how long the kernel delayed this thread and the thread that hands out strands since the
- * last item ended. The next item begins at `now`, but the delays of the threads are read later. So
- * some of the delay may lie in the next item. */
-static mr_duration delay_before(struct mr_executor *x, mr_time now)
-{
-    mr_duration gap = x->ended_at && x->thread ? now - x->ended_at : 0;
-    if (gap < LATE_WORTH) return 0;
-    mr_duration own = late_look(x) + x->late_ahead, network = network_late_look(x);
-    x->late_ahead = 0;
-    late_carry(x, own - MR_MIN(own, gap), now);
-    return MR_MIN(own + network, gap);
-}
-
-/* Returns the delay (see LATE_WORTH) of an item that ended at x->ended_at after the time `took`,
- * and used the processor for the time `cpu`. */
-static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
-{
-    mr_duration idle = took - MR_MIN(cpu, took), ahead = x->late_ahead;
-    x->late_ahead = 0;
-    if (took >= LATE_WORTH && x->thread) (void)network_late_look(x); /* for delay_before */
-    if (took < LATE_WORTH || !idle) return 0;
-    mr_duration late = late_look(x) + ahead;
-    late_carry(x, late - MR_MIN(late, idle), x->ended_at);
-    return MR_MIN(late, idle);
-}
-
 /* Runs the item x->at, which begins at `now`. Returns the time of its end. */
 static mr_time item_run(struct mr_executor *x, mr_time now)
 {
@@ -335,10 +251,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
         return now;
     }
     mr_assert(item->op < x->env->ops_count);
-    bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
-    if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
-    mr_duration delayed = delay_before(x, now);
-    if (x->took_ns[item->op] >= LATE_WORTH) late_carry(x, late_look(x), now);
+    mr_duration delayed = mr_executor_times_begin(x, now);
     x->waited_cpu = x->stolen_cpu = 0;
     x->input_ns = x->output_ns = x->room_ns = 0;
     x->training = (struct mr_op_training_times){0};
@@ -356,14 +269,14 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     x->ended_at = end;
     if (!runs) return end;
     item->result.duration_ns = end - now;
-    mr_duration cpu = cpu_of(x, now, end);
+    mr_duration cpu = mr_executor_cpu_of(x, now, end);
     item->result.input_ns = x->input_ns;
     item->result.output_ns = x->output_ns;
     item->result.room_ns = x->room_ns;
     const mr_duration parts[MR_TRAINING_PARTS] = {
         x->training.feed, x->training.pull, x->training.push, x->training.wait};
     item->result.training = mr_training_shares(parts, end - now);
-    item->result.late_ns = late_of(x, end - now, cpu);
+    item->result.late_ns = mr_executor_late_of(x, end - now, cpu);
     item->result.delayed_ns = delayed;
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
     x->took_ns[item->op] = end - now;
@@ -516,7 +429,8 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)
-        x->took_ns[i] = CPU_WORTH; /* an operator counts as long until its first run ends */
+        x->took_ns[i] =
+            MR_EXECUTOR_CPU_WORTH; /* an operator counts as long until its first run ends */
     x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
     mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
     mr_tail_init(&x->tail, MR_TASK_LOG_BYTES_MAX);

@@ -112,6 +112,20 @@ int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */
 
+/* times.c */
+/* an item that takes less is counted with its wall time as its CPU time */
+#define MR_EXECUTOR_CPU_WORTH (20 * MR_US)
+/* Called before the item x->item, which begins at `now`. Returns how long the kernel delayed this
+ * thread and the thread that hands out strands, since the last item ended. */
+mr_duration mr_executor_times_begin(struct mr_executor *x, mr_time now);
+/* Returns the CPU time of the item that ran from `from` to `end`. If an item was expected to be
+ * short and is long, its CPU time is counted from the last reading of the clock, less the time of
+ * short items since then. */
+mr_duration mr_executor_cpu_of(struct mr_executor *x, mr_time from, mr_time end);
+/* Returns the delay of an item that ended at x->ended_at after the time `took`, and used the
+ * processor for the time `cpu`. */
+mr_duration mr_executor_late_of(struct mr_executor *x, mr_duration took, mr_duration cpu);
+
 /* local_value.c: keeps large values that only one strand uses in the executor's own memory. */
 /* Returns a buffer for the value of the running item; NULL: the value goes to the store. */
 void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);

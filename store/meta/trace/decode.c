@@ -2,6 +2,7 @@
 #include "store/meta/trace/internal.h"
 
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "base/utf8.h"
 
 static uint64_t unzigzag(uint64_t v)
@@ -24,12 +25,7 @@ struct decoder {
 static uint64_t take(struct decoder *d)
 {
     uint64_t v = 0;
-    for (unsigned shift = 0; d->p < d->end && shift < 64; shift += 7) {
-        uint64_t byte = *d->p++;
-        if (shift == 63 && byte > 1) break;
-        v |= (byte & 127) << shift;
-        if (byte < 128) return v;
-    }
+    if (mr_protowire_take_varint(&d->p, d->end, &v)) return v;
     d->bad = true;
     return 0;
 }

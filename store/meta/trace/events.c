@@ -7,18 +7,11 @@
 #include "base/utf8.h"
 #include "store/meta/trace/internal.h"
 
-enum { F_EVENT = 1 };
 enum { F_KIND = 1, F_AT, F_SINCE, F_INCARNATION, F_JOB, F_SLOTS, F_NAME };
 
 void mr_trace_events_begin(struct mr_buf *block, mr_job_id segment)
 {
-    const struct head h = {.magic = MAGIC,
-        .kind = KIND_EVENTS,
-        .job = segment.v,
-        .finished_min = UINT64_MAX,
-        .index_min = UINT32_MAX};
-    mr_buf_clear(block);
-    mr_buf_add(block, &h, sizeof h);
+    mr_trace__records_begin(block, KIND_EVENTS, segment);
 }
 
 static void add_number(struct mr_buf *b, uint32_t field, uint64_t v)
@@ -28,9 +21,7 @@ static void add_number(struct mr_buf *b, uint32_t field, uint64_t v)
 
 void mr_trace_events_add(struct mr_buf *block, const struct mr_trace_event *e)
 {
-    struct head h;
-    memcpy(&h, block->p, sizeof h);
-    size_t began = mr_protowire_begin(block, F_EVENT);
+    size_t began = mr_trace__record_begin(block);
     mr_protowire_add_varint(block, F_KIND, e->kind);
     mr_protowire_add_varint(block, F_AT, e->at);
     add_number(block, F_SINCE, e->since);
@@ -39,16 +30,17 @@ void mr_trace_events_add(struct mr_buf *block, const struct mr_trace_event *e)
     add_number(block, F_SLOTS, e->slots);
     if (e->name.n && e->name.n <= MR_TRACE_NAME_BYTES_MAX)
         mr_protowire_add_bytes(block, F_NAME, e->name);
-    mr_protowire_end(block, began);
-    h.count++;
-    h.finished_min = MR_MIN(h.finished_min, e->at);
-    h.finished_max = MR_MAX(h.finished_max, e->at);
-    h.bytes = (uint32_t)(block->n - sizeof h);
-    if (!block->failed) memcpy(block->p, &h, sizeof h);
+    mr_trace__record_end(block, began, e->at);
 }
 
-static int one_event(struct mr_str bytes, mr_trace_event_fn fn, void *ctx)
+struct decoding {
+    mr_trace_event_fn fn;
+    void *ctx;
+};
+
+static int one_event(void *ctx, struct mr_str bytes)
 {
+    const struct decoding *d = ctx;
     struct mr_protowire_reader r = mr_protowire_read(bytes);
     struct mr_protowire_field f;
     struct mr_trace_event e = {0};
@@ -66,25 +58,12 @@ static int one_event(struct mr_str bytes, mr_trace_event_fn fn, void *ctx)
         }
     }
     if (err != MR_ENOENT || !mr_utf8_is_valid(e.name)) return MR_EFORMAT;
-    fn(ctx, &e);
+    d->fn(d->ctx, &e);
     return MR_OK;
 }
 
 int mr_trace_events_decode(struct mr_str block, mr_trace_event_fn fn, void *ctx)
 {
-    struct head h;
-    if (block.n < sizeof h) return MR_EFORMAT;
-    memcpy(&h, block.p, sizeof h);
-    if (h.magic != MAGIC || h.bytes != block.n - sizeof h) return MR_EFORMAT;
-    if (h.kind != KIND_EVENTS) return MR_OK;
-    struct mr_protowire_reader r =
-        mr_protowire_read(mr_str_of(block.p + sizeof h, block.n - sizeof h));
-    struct mr_protowire_field f;
-    int err;
-    while (!(err = mr_protowire_next(&r, &f)))
-        if (f.number == F_EVENT && f.type == MR_PROTOWIRE_BYTES) {
-            err = one_event(f.bytes, fn, ctx);
-            if (err) return err;
-        }
-    return err == MR_ENOENT ? MR_OK : MR_EFORMAT;
+    struct decoding d = {fn, ctx};
+    return mr_trace__records_decode(block, KIND_EVENTS, one_event, &d);
 }

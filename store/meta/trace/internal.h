@@ -95,3 +95,15 @@ struct lane {
     uint64_t ready, sent, received, finished, accounted;
     uint64_t bytes;
 };
+
+/* records.c: blocks of events and samples. */
+enum { F_RECORD = 1 }; /* field number of a record in the block */
+/* Begins a block, which loses its content. */
+void mr_trace__records_begin(struct mr_buf *block, uint32_t kind, mr_job_id segment);
+/* Begin and end a record of the time `at`, in ns since 1970. */
+size_t mr_trace__record_begin(struct mr_buf *block);
+void mr_trace__record_end(struct mr_buf *block, size_t began, uint64_t at);
+/* Passes each record of the block to `one`, which returns MR_OK, or an error that ends the reading.
+ * A block of another kind has no records. MR_EFORMAT: the block is damaged. */
+int mr_trace__records_decode(
+    struct mr_str block, uint32_t kind, int (*one)(void *ctx, struct mr_str record), void *ctx);

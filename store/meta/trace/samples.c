@@ -11,7 +11,6 @@
 #define MS 1000000u
 #define KIB_SHIFT 10
 
-enum { F_SAMPLE = 1 };
 enum { F_KIND = 1, F_PROCESS, F_NODE, F_AT, F_VALUES = 8 };
 
 static const char *const kinds[] = {[MR_SAMPLE_WORKER] = "worker",
@@ -44,24 +43,9 @@ static unsigned shift_of(uint32_t value)
     return is_kib ? KIB_SHIFT : 0;
 }
 
-static void head_write(struct mr_buf *block, const struct head *h)
-{
-    if (!block->failed) memcpy(block->p, h, sizeof *h);
-}
-
-static struct head head_read(const struct mr_buf *block)
-{
-    struct head h;
-    memcpy(&h, block->p, sizeof h);
-    return h;
-}
-
 void mr_samples_begin(struct mr_buf *block)
 {
-    const struct head h = {
-        .magic = MAGIC, .kind = KIND_SAMPLES, .finished_min = UINT64_MAX, .index_min = UINT32_MAX};
-    mr_buf_clear(block);
-    mr_buf_add(block, &h, sizeof h);
+    mr_trace__records_begin(block, KIND_SAMPLES, (mr_job_id){0});
 }
 
 static void add_text(struct mr_buf *block, uint32_t field, struct mr_str text)
@@ -72,8 +56,7 @@ static void add_text(struct mr_buf *block, uint32_t field, struct mr_str text)
 
 void mr_samples_add(struct mr_buf *block, const struct mr_sample *s)
 {
-    struct head h = head_read(block);
-    size_t began = mr_protowire_begin(block, F_SAMPLE);
+    size_t began = mr_trace__record_begin(block);
     mr_protowire_add_varint(block, F_KIND, s->kind);
     add_text(block, F_PROCESS, s->process);
     add_text(block, F_NODE, s->node);
@@ -82,23 +65,25 @@ void mr_samples_add(struct mr_buf *block, const struct mr_sample *s)
         uint64_t v = s->values[i] >> shift_of(i);
         if (v) mr_protowire_add_varint(block, F_VALUES + i, v);
     }
-    mr_protowire_end(block, began);
-    h.count++;
-    h.finished_min = MR_MIN(h.finished_min, s->at);
-    h.finished_max = MR_MAX(h.finished_max, s->at);
-    h.bytes = (uint32_t)(block->n - sizeof h);
-    head_write(block, &h);
+    mr_trace__record_end(block, began, s->at);
 }
 
 void mr_samples_end(struct mr_buf *block, mr_job_id segment)
 {
-    struct head h = head_read(block);
+    struct head h;
+    memcpy(&h, block->p, sizeof h);
     h.job = segment.v;
-    head_write(block, &h);
+    if (!block->failed) memcpy(block->p, &h, sizeof h);
 }
 
-static int one_sample(struct mr_str bytes, mr_sample_fn fn, void *ctx)
+struct decoding {
+    mr_sample_fn fn;
+    void *ctx;
+};
+
+static int one_sample(void *ctx, struct mr_str bytes)
 {
+    const struct decoding *d = ctx;
     struct mr_protowire_reader r = mr_protowire_read(bytes);
     struct mr_protowire_field f;
     struct mr_sample s = {0};
@@ -118,25 +103,12 @@ static int one_sample(struct mr_str bytes, mr_sample_fn fn, void *ctx)
     if (kind > UINT32_MAX || !mr_sample_kind_name((uint32_t)kind))
         return MR_OK; /* a kind of a later version */
     s.kind = (enum mr_sample_kind)kind;
-    fn(ctx, &s);
+    d->fn(d->ctx, &s);
     return MR_OK;
 }
 
 int mr_samples_decode(struct mr_str block, mr_sample_fn fn, void *ctx)
 {
-    struct head h;
-    if (block.n < sizeof h) return MR_EFORMAT;
-    memcpy(&h, block.p, sizeof h);
-    if (h.magic != MAGIC || h.bytes != block.n - sizeof h) return MR_EFORMAT;
-    if (h.kind != KIND_SAMPLES) return MR_OK;
-    struct mr_protowire_reader r =
-        mr_protowire_read(mr_str_of(block.p + sizeof h, block.n - sizeof h));
-    struct mr_protowire_field f;
-    int err;
-    while (!(err = mr_protowire_next(&r, &f)))
-        if (f.number == F_SAMPLE && f.type == MR_PROTOWIRE_BYTES) {
-            err = one_sample(f.bytes, fn, ctx);
-            if (err) return err;
-        }
-    return err == MR_ENOENT ? MR_OK : MR_EFORMAT;
+    struct decoding d = {fn, ctx};
+    return mr_trace__records_decode(block, KIND_SAMPLES, one_sample, &d);
 }
