@@ -2,6 +2,8 @@
 #include "store/meta/trace/jobs.h"
 
 #include "base/alloc.h"
+#include "store/meta/trace/events.h"
+#include "store/meta/trace/samples.h"
 
 static uint32_t place_of(const struct mr_trace_jobs *t, mr_job_id id)
 {
@@ -49,4 +51,19 @@ void mr_trace_jobs_fini(struct mr_trace_jobs *t)
 {
     mr_release(t->items);
     *t = (struct mr_trace_jobs){0};
+}
+
+/* The table is sorted by id: first the segments of samples, then those of events, then jobs. */
+uint32_t mr_trace_jobs_segments(
+    const struct mr_trace_jobs *t, bool samples, mr_job_id *out, uint32_t max)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        mr_job_id id = t->items[i].id;
+        if (!mr_trace_is_segment(id)) break;
+        if (mr_sample_is_segment(id) != samples) continue;
+        if (n < max) out[n] = id;
+        n++;
+    }
+    return n;
 }

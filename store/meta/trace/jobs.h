@@ -25,4 +25,8 @@ struct mr_trace_job *mr_trace_jobs_find(const struct mr_trace_jobs *t, mr_job_id
 /* Adds the job, or returns the existing one. */
 struct mr_trace_job *mr_trace_jobs_add(struct mr_trace_jobs *t, mr_job_id id);
 void mr_trace_jobs_remove(struct mr_trace_jobs *t, struct mr_trace_job *j);
+/* Stores the ids of the segments of samples, or of those of events, ascending, at most `max`.
+ * Returns how many segments there are. */
+uint32_t mr_trace_jobs_segments(
+    const struct mr_trace_jobs *t, bool samples, mr_job_id *out, uint32_t max);
 void mr_trace_jobs_fini(struct mr_trace_jobs *t);

@@ -516,28 +516,14 @@ void mr_trace_log_view_all(const struct mr_trace_log *l, mr_job_id job, struct m
     view(l, job, true, out);
 }
 
-/* The table is sorted by id: first the segments of samples, then those of events, then jobs. */
-static uint32_t segments(const struct mr_trace_log *l, bool samples, mr_job_id *out, uint32_t max)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < l->jobs.count; i++) {
-        mr_job_id id = l->jobs.items[i].id;
-        if (!mr_trace_is_segment(id)) break;
-        if (mr_sample_is_segment(id) != samples) continue;
-        if (n < max) out[n] = id;
-        n++;
-    }
-    return n;
-}
-
 uint32_t mr_trace_log_segments(const struct mr_trace_log *l, mr_job_id *out, uint32_t max)
 {
-    return segments(l, false, out, max);
+    return mr_trace_jobs_segments(&l->jobs, false, out, max);
 }
 
 uint32_t mr_trace_log_sample_segments(const struct mr_trace_log *l, mr_job_id *out, uint32_t max)
 {
-    return segments(l, true, out, max);
+    return mr_trace_jobs_segments(&l->jobs, true, out, max);
 }
 
 void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job)

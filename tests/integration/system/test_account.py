@@ -433,7 +433,7 @@ class SlowLink(Case):
         self.planted(classes, "transfer", 2 * 8 * (1 << 21) / 10e6)
 
 
-class Squeezed(Case):
+class ShortMemory(Case):
     slots = 4
 
     def test_memory_in_which_only_half_of_the_tasks_have_room(self):

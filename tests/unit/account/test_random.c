@@ -1,0 +1,109 @@
+/* The account of random runs, and of many small jobs. */
+#include "base/rng.h"
+#include "tests/unit/account/rig.h"
+
+#define LANES 5
+
+struct made {
+    mr_time finished, accounted;
+    uint32_t lane;
+};
+
+/* Adds a job with a random graph to the account. The tasks run in order of their index. Each task
+ * gets the slot that is free first. Each step of a task has a random delay. */
+static void random_job(
+    struct mr_rng *r, uint32_t job, uint32_t first, mr_time *lane_free, mr_time *now)
+{
+    static struct made made[TASKS_MAX];
+    mr_time submitted = *now + mr_rng_below(r, MR_MS), over = submitted;
+    mr_account_job(
+        at.a, job, (uint32_t)mr_rng_below(r, 2), submitted, submitted + mr_rng_below(r, MR_MS));
+    uint32_t count = 1 + (uint32_t)mr_rng_below(r, 60);
+    for (uint32_t i = first; i < first + count; i++) {
+        tasks[i].count = 0;
+        mr_time ready = submitted + mr_rng_below(r, MR_MS);
+        for (uint64_t k = mr_rng_below(r, 3); k && i > first; k--) {
+            uint32_t input = i - 1 - (uint32_t)mr_rng_below(r, MR_MIN(i - first, 6u));
+            needs(i, input);
+            ready = MR_MAX(ready, made[input].accounted);
+        }
+        uint32_t lane = 0;
+        for (uint32_t k = 1; k < LANES; k++)
+            if (lane_free[k] < lane_free[lane]) lane = k;
+        struct mr_account_task t = {
+            .job = job, .index = i, .op = i % 3, .lane = lane, .ready = ready};
+        t.sent = ready + mr_rng_below(r, MR_MS);
+        t.received = t.sent + mr_rng_below(r, MR_MS);
+        t.started = MR_MAX(lane_free[lane], t.received + mr_rng_below(r, MR_MS));
+        t.finished = t.started + mr_rng_below(r, 4 * MR_MS);
+        t.accounted = t.finished + mr_rng_below(r, MR_MS);
+        t.cpu_ns = mr_rng_below(r, 4 * MR_MS);
+        t.hold = mr_rng_below(r, 8) ? 0 : MR_ACCOUNT_MEMORY;
+        if (!mr_rng_below(r, 4))
+            t.inputs = t.received + mr_rng_below(r, t.started - t.received + 1);
+        if (!mr_rng_below(r, 16)) t.received = 0;
+        made[i] = (struct made){t.finished, t.accounted, lane};
+        lane_free[lane] = t.finished;
+        over = MR_MAX(over, t.accounted);
+        give(t);
+    }
+    mr_account_job_over(at.a, job, over + mr_rng_below(r, MR_MS), over + mr_rng_below(r, MR_MS));
+    /* the next job begins after this one, or at about the same time */
+    *now = mr_rng_below(r, 2) ? over : submitted;
+}
+
+static void random_runs_are_covered_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct mr_rng r;
+        mr_time lane_free[LANES], now = MS(1);
+        mr_rng_init(&r, seed);
+        begin(MS(1), MS(1) + mr_rng_below(&r, MS(400)) + 1);
+        for (uint32_t i = 0; i < LANES; i++) {
+            lane_free[i] = MS(1) + mr_rng_below(&r, MR_MS);
+            mr_account_lane(at.a, i, MS(1), lane_free[i]);
+        }
+        for (uint32_t job = 0; job < 30; job++)
+            random_job(&r, job, job * 64, lane_free, &now);
+        end(LANES);
+    }
+}
+
+/* Slot 0 runs many small jobs, and slot 1 never gets a task. At the end, the idle time of slot 1 is
+ * divided by what these jobs waited for. */
+static void an_idle_slot_beside_many_jobs(void **state)
+{
+    (void)state;
+    begin(MS(1), MS(3001));
+    mr_account_lane(at.a, 0, MS(1), MS(1));
+    mr_account_lane(at.a, 1, MS(1), MS(1));
+    for (uint32_t job = 0; job < 3000; job++) {
+        mr_time t0 = MS(1 + job);
+        mr_account_job(at.a, job, 0, t0, t0);
+        give((struct mr_account_task){.job = job,
+            .ready = t0,
+            .sent = t0,
+            .received = t0 + MR_MS / 10,
+            .started = t0 + MR_MS / 5,
+            .finished = t0 + MR_MS / 2,
+            .accounted = t0 + MR_MS / 2,
+            .cpu_ns = MR_MS});
+        mr_account_job_over(at.a, job, t0 + MR_MS / 2, t0 + MR_MS / 2);
+    }
+    end(2);
+    assert_int_equal(ms_of(MR_ACCOUNT_SEND), 600);
+    assert_int_equal(ms_of(MR_ACCOUNT_HANDOFF), 600);
+    assert_int_equal(ms_of(MR_ACCOUNT_DEPENDENCY), 900);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 900);
+    assert_in_range(ms_of(MR_ACCOUNT_CLIENT), 2998, 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_runs_are_covered_once),
+        cmocka_unit_test(an_idle_slot_beside_many_jobs),
+    };
+    return cmocka_run_group_tests_name("account_random", tests, NULL, teardown);
+}
