@@ -10,7 +10,7 @@
 #define QUESTIONS_MAX 512
 #define REPLY_TIMEOUT (2 * MR_SECOND)
 /* Jobs whose timeline stays in memory, and how long after the last question. Each takes at most
- * about 100 MB, and much less if it has few spans. */
+ * about 100 MB, or 2 KiB for each slot if that is more. */
 #define TILES_MAX 3
 #define TILES_AGE (600 * MR_SECOND)
 
