@@ -248,8 +248,8 @@ static unsigned char *put_times(
 
 /* Returns the mask of the measurements to write. RECEIVED is not written if it equals the lane's
  * `received`. LAST is the span's index minus the index of its last input. It is not written if it
- * equals `e->distance`, which is the LAST of the span before. Every other measurement is not written
- * if it is 0. */
+ * equals `e->distance`, which is the LAST of the span before. Every other measurement is not
+ * written if it is 0. */
 static unsigned measured_of(
     const struct mr_trace_encoder *e, const struct lane *l, const struct mr_trace_span *s)
 {
