@@ -529,3 +529,11 @@ void mr_account_sum(void *sums, const struct mr_account_piece *p)
     struct mr_account_sums *s = sums;
     s->ns[p->class] += p->to - p->from;
 }
+
+uint64_t mr_account_sums_busy(const struct mr_account_sums *s)
+{
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
+        if (mr_account_class_is_busy((enum mr_account_class)i)) ns += s->ns[i];
+    return ns;
+}

@@ -104,3 +104,5 @@ struct mr_account_sums {
 };
 /* A sink: adds the piece to a struct mr_account_sums. */
 void mr_account_sum(void *sums, const struct mr_account_piece *piece);
+/* Returns the time of the classes of slots that run a task. */
+uint64_t mr_account_sums_busy(const struct mr_account_sums *sums);

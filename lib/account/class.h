@@ -1,6 +1,8 @@
 /* The classes of a slot's time. At each moment a slot is in exactly one class. */
 #pragma once
 
+#include <stdbool.h>
+
 enum mr_account_class {
     /* The slot runs a task. */
     MR_ACCOUNT_COMPUTE,   /* the operator uses the processor */
@@ -40,3 +42,5 @@ enum mr_account_class {
 
 /* Returns the name of a class, as it stands in answers of the API: "compute", "no_work" … */
 const char *mr_account_class_name(enum mr_account_class class);
+/* Returns whether a slot of this class runs a task. */
+bool mr_account_class_is_busy(enum mr_account_class class);
