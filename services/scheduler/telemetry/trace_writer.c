@@ -264,7 +264,6 @@ static void forget(struct mr_trace_writer *w, mr_job_id job)
 static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time now)
 {
     struct mr_trace_event_copy *e = m->p;
-    e->event.name = mr_str(e->name);
     mr_trace_events_take(w->events, now, &e->event);
     mr_release(e);
 }
