@@ -319,6 +319,7 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
         .late_ns = s->late_ns,
         .delayed_ns = s->delayed_ns,
         .room_ns = s->room_ns,
+        .restore_ns = s->restore_ns,
         .training = s->training,
         .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
                 : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED

@@ -451,6 +451,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->late_ns = s->late_ns;
     m->delayed_ns = s->delayed_ns;
     m->room_ns = s->room_ns;
+    m->restore_ns = s->restore_ns;
     mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
     m->feed_ns = mr_training_part_ns(s->training, MR_TRAINING_FEED, ran);
     m->pull_ns = mr_training_part_ns(s->training, MR_TRAINING_PULL, ran);

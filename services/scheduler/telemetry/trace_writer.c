@@ -209,6 +209,7 @@ static void one_span(
         .late_ns = in->late_ns,
         .delayed_ns = in->delayed_ns,
         .room_ns = in->room_ns,
+        .restore_ns = in->restore_ns,
         .training = in->training,
         .held = in->held,
         .bytes = in->bytes};

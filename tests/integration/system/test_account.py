@@ -119,11 +119,22 @@ class Shapes(Case):
         self.assertGreater(classes["transfer"] + classes["input"] + classes["blocked"], 0)
 
     def test_a_graph_that_spills(self):
+        """The first job makes values of 160 MiB, of which 64 MiB fit in memory. The tasks of the second
+        job read each value once, so they wait until the store has read most of them back from disk."""
         c = self.cluster(2, "--memory", "64MiB")
-        n = 12
+        n = 20
         tasks = {f"x{i}": {"op": "array.full", "args": [[1 << 20], float(i)]} for i in range(n)}
         tasks["all"] = {"op": "array.concat", "args": [[ref(f"x{i}") for i in range(3)]]}
-        self.account(self.done(c, {"tasks": tasks, "targets": list(tasks)}))
+        self.account(self.done(c, {"tasks": tasks, "targets": list(tasks), "namespace": "large"}))
+        tasks = {f"s{i}": {"op": "array.reduce_partial", "args": [ref(f"x{i}"), "sum"]} for i in range(n)}
+        job = c.run({"tasks": tasks, "targets": list(tasks), "namespace": "large"})["id"]
+        restore = self.account(self.profile(c, job))["restore"]
+        spans = c.get(f"/v1/jobs/{job}/timeline")["spans"]
+        self.assertEqual(len(spans), n)
+        for s in spans:
+            self.assertLessEqual(int(s.get("restore_ns", 0)), int(s.get("input_ns", 0)), s)
+        self.assertGreater(restore, 0)
+        self.assertLessEqual(restore, sum(int(s.get("restore_ns", 0)) for s in spans) / 1e9 + 1e-3)
 
     @staticmethod
     def executors_cpu(c):
