@@ -37,7 +37,7 @@ static const struct mr_option profile_options[] = {
     {.name = "from",
         .type = MR_OPTION_U64,
         .value = "NS",
-        .help = "without a job: account from this time on, in ns since 1970 (date +%s%N)",
+        .help = "without a job: account from this time on, in ns since 1970",
         .at = offsetof(struct profile_config, from_ns)},
     {.name = "to",
         .type = MR_OPTION_U64,
@@ -60,15 +60,13 @@ const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
         "Shows what the time of all slots went into while a job or a training was in the cluster, "
         "or in the last minute, for all jobs or those of a namespace.",
     .usage = "[flags] [JOB|TRAINING]",
-    .examples =
-        "  millrace profile j1kq07ab-7\n"
-        "  millrace profile t1-7\n"
-        "  millrace profile --last 10m\n"
-        "  millrace profile --namespace beamline --last 1h\n"
-        "  millrace profile --from $(date -d 'today 8:00' +%s%N) --to $(date -d 'today 9:00' "
-        "+%s%N)\n"
-        "  millrace profile j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
-        "  millrace profile j1kq07ab-7 --steps 20\n",
+    .examples = "  millrace profile j1kq07ab-7\n"
+                "  millrace profile t1-7\n"
+                "  millrace profile --last 10m\n"
+                "  millrace profile --namespace beamline --last 1h\n"
+                "  millrace profile --from $(date -d 8:00 +%s%N) --to $(date -d 9:00 +%s%N)\n"
+                "  millrace profile j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
+                "  millrace profile j1kq07ab-7 --steps 20\n",
     .options = profile_options,
     .options_count = MR_ARRAY_LEN(profile_options),
     .rest_max = 1};

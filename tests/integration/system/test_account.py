@@ -130,7 +130,7 @@ class Shapes(Case):
         job = c.run({"tasks": tasks, "targets": list(tasks), "namespace": "large"})["id"]
         restore = self.account(self.profile(c, job))["restore"]
         spans = c.get(f"/v1/jobs/{job}/timeline")["spans"]
-        self.assertEqual(len(spans), n)
+        self.assertLessEqual(set(tasks), {s["key"] for s in spans})
         for s in spans:
             self.assertLessEqual(int(s.get("restore_ns", 0)), int(s.get("input_ns", 0)), s)
         self.assertGreater(restore, 0)

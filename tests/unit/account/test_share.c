@@ -17,11 +17,11 @@ static void three_jobs(void)
     begin_slots(2);
     for (uint32_t job = 0; job < 3; job++)
         mr_account_job(at.a, job, job, MS(1), MS(1));
-    struct mr_account_task t[] = {ran(0, 0, 1, 401), ran(1, 0, 401, 501), ran(2, 1, 1, 301)};
+    struct mr_account_task t[] = {ran(2, 1, 1, 301), ran(0, 0, 1, 401), ran(1, 0, 401, 501)};
     for (uint32_t i = 0; i < MR_ARRAY_LEN(t); i++) {
-        t[i].job = i;
+        t[i].job = t[i].index;
         give(t[i]);
-        mr_account_job_over(at.a, i, t[i].accounted, t[i].accounted);
+        mr_account_job_over(at.a, t[i].job, t[i].accounted, t[i].accounted);
     }
     end(2);
 }
