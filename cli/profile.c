@@ -1,5 +1,5 @@
 /* `millrace profile`: what the time of all slots went into while a job, or the roles of a training
- * session, were in the cluster. */
+ * session, were in the cluster; or in a window of time, for all jobs or those of a namespace. */
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
@@ -14,6 +14,8 @@
 struct profile_config {
     struct mr_client_options client;
     uint64_t steps;
+    const char *name_space;
+    uint64_t from_ns, until_ns;
     mr_duration last;
     struct mr_offline_options offline;
 };
@@ -27,11 +29,26 @@ static const struct mr_option profile_options[] = {
         .help = "show the last N steps of the critical path",
         .at = offsetof(struct profile_config, steps),
         .max = 100000},
+    {.name = "namespace",
+        .type = MR_OPTION_TEXT,
+        .value = "NAME",
+        .help = "without a job: account for the jobs of this namespace",
+        .at = offsetof(struct profile_config, name_space)},
+    {.name = "from",
+        .type = MR_OPTION_U64,
+        .value = "NS",
+        .help = "without a job: account from this time on, in ns since 1970",
+        .at = offsetof(struct profile_config, from_ns)},
+    {.name = "to",
+        .type = MR_OPTION_U64,
+        .value = "NS",
+        .help = "without a job: account until this time, in ns since 1970 (default: now)",
+        .at = offsetof(struct profile_config, until_ns)},
     {.name = "last",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
         .init = "1m",
-        .help = "without a job: account for this time until now",
+        .help = "without a job and without --from: account for this time until --to",
         .at = offsetof(struct profile_config, last),
         .min = MR_MS,
         .max = 366 * 24 * 3600 * MR_SECOND},
@@ -41,11 +58,13 @@ static const struct mr_option profile_options[] = {
 const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
     .summary =
         "Shows what the time of all slots went into while a job or a training was in the cluster, "
-        "or in the last minute.",
+        "or in the last minute, for all jobs or those of a namespace.",
     .usage = "[flags] [JOB|TRAINING]",
     .examples = "  millrace profile j1kq07ab-7\n"
                 "  millrace profile t1-7\n"
                 "  millrace profile --last 10m\n"
+                "  millrace profile --namespace beamline --last 1h\n"
+                "  millrace profile --from $(date -d 8:00 +%s%N) --to $(date -d 9:00 +%s%N)\n"
                 "  millrace profile j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
                 "  millrace profile j1kq07ab-7 --steps 20\n",
     .options = profile_options,
@@ -142,16 +161,25 @@ static void print_path(yyjson_val *root, yyjson_val *path, bool has_steps)
     mr_table_print(t);
 }
 
-static void print_profile(yyjson_val *root, const char *job, bool has_steps)
+/* What the profile is of. */
+struct subject {
+    const char *job;        /* the id of a job or of a training; NULL: a window of time */
+    const char *name_space; /* NULL: all jobs of the window */
+};
+
+static void print_profile(yyjson_val *root, const struct subject *of, bool has_steps)
 {
+    const char *job = of->job, *name = job ? job : of->name_space ? of->name_space : "";
     uint64_t lost = mr_json_get_u64(root, "not_recorded");
     yyjson_val *path = yyjson_obj_get(root, "critical_path");
-    (void)printf("%s%s: %.3f s on %" PRIu64 " slots make %.3f s of slot time, %.0f %% unused\n\n",
-        !job          ? "the cluster"
-        : *job == 't' ? "training "
-                      : "job ",
-        job ? job : "", seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
+    const char *what = !job && !of->name_space ? "the cluster" : !job ? "namespace " : "job ";
+    if (job && *job == 't') what = "training ";
+    (void)printf("%s%s: %.3f s on %" PRIu64 " slots make %.3f s of slot time, %.0f %% unused\n",
+        what, name, seconds(root, "wall_ns"), mr_json_get_u64(root, "slots"),
         seconds(root, "slot_ns"), mr_json_get_real(root, "white_space") * 100);
+    if (of->name_space)
+        (void)printf("%.3f s of it went into tasks of other jobs\n", seconds(root, "other_ns"));
+    (void)printf("\n");
     print_classes(root, "SLOT TIME s", seconds(root, "slot_ns"));
     (void)printf("\n");
     print_ops(root);
@@ -159,16 +187,33 @@ static void print_profile(yyjson_val *root, const char *job, bool has_steps)
     if (lost) (void)printf("\n%" PRIu64 " attempts were not recorded\n", lost);
 }
 
-/* Asks for the account of all jobs in the last time. */
-static int ask_cluster(const struct profile_config *k, yyjson_doc **doc, struct mr_error *e)
+/* Asks for the account of a window of time. */
+static int ask_window(const struct profile_config *k, yyjson_doc **doc, struct mr_error *e)
 {
     struct mr_client c = {0};
+    uint64_t end = k->until_ns ? k->until_ns : mr_clock_wall();
+    uint64_t from = k->from_ns ? k->from_ns : end - MR_MIN(k->last, end - 1);
+    MR_AUTO(mr_free_ptr) char *space = mr_http_escape(mr_str(k->name_space ? k->name_space : ""));
     int err = mr_client_open(&k->client, &c, e);
     if (!err)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e, "/v1/account?from_ns=%" PRIu64,
-            mr_clock_wall() - k->last);
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e,
+            "/v1/account?from_ns=%" PRIu64 "&until_ns=%" PRIu64 "&namespace=%s", from, k->until_ns,
+            space);
     mr_client_fini(&c);
     return err;
+}
+
+/* Refuses the flags of a window of time beside a job, and a namespace without a name. */
+static int check(const struct profile_config *k, const char *job, struct mr_error *e)
+{
+    if (k->name_space && !*k->name_space)
+        return mr_fail(e, MR_EINVAL, "--namespace: expected the name of a namespace");
+    const char *flag = k->name_space ? "namespace"
+                       : k->from_ns  ? "from"
+                       : k->until_ns ? "to"
+                                     : NULL;
+    if (!job || !flag) return MR_OK;
+    return mr_fail(e, MR_EINVAL, "--%s: expected no job and no training beside this flag", flag);
 }
 
 int mr_command_profile(int argc, char **argv)
@@ -179,16 +224,17 @@ int mr_command_profile(int argc, char **argv)
     yyjson_doc *doc = NULL;
     mr_config_load(&mr_profile_spec, argc, argv, &k, &rest);
     const char *job = rest.count ? rest.items[0] : NULL;
+    const struct subject of = {job, k.name_space};
     const struct mr_profile_source source = {&k.client, &k.offline};
-    int err;
-    if (mr_offline_is_wanted(&k.offline) && !job)
+    int err = check(&k, job, &e);
+    if (!err && mr_offline_is_wanted(&k.offline) && !job)
         err = mr_fail(&e, MR_EINVAL, "--offline: expected the id of a job");
-    else if (job)
+    else if (!err && job)
         err = mr_profile_answer(&source, job, (uint32_t)k.steps, &doc, &e);
-    else
-        err = ask_cluster(&k, &doc, &e);
+    else if (!err)
+        err = ask_window(&k, &doc, &e);
     if (!err && k.client.json) mr_client_print(doc);
-    if (!err && !k.client.json) print_profile(yyjson_doc_get_root(doc), job, k.steps > 0);
+    if (!err && !k.client.json) print_profile(yyjson_doc_get_root(doc), &of, k.steps > 0);
     yyjson_doc_free(doc);
     mr_texts_fini(&rest);
     mr_config_fini(&mr_profile_spec, &k);

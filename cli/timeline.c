@@ -110,6 +110,7 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, o, "late_ns", s->late_ns);
     add_u64(d, o, "delayed_ns", s->delayed_ns);
     add_u64(d, o, "room_ns", s->room_ns);
+    add_u64(d, o, "restore_ns", s->restore_ns);
     mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
     add_u64(d, o, "feed_ns", mr_training_part_ns(s->training, MR_TRAINING_FEED, ran));
     add_u64(d, o, "pull_ns", mr_training_part_ns(s->training, MR_TRAINING_PULL, ran));

@@ -4,6 +4,7 @@
 const char *mr_export_part_name(enum mr_export_part part)
 {
     static const char *const names[] = {[MR_EXPORT_INPUT] = "input_ns",
+        [MR_EXPORT_RESTORE] = "restore_ns",
         [MR_EXPORT_OUTPUT] = "output_ns",
         [MR_EXPORT_ROOM] = "room_ns",
         [MR_EXPORT_LATE] = "late_ns",

@@ -11,6 +11,7 @@
 /* The durations in the API's message TimelineSpan, without the CPU time. */
 enum mr_export_part {
     MR_EXPORT_INPUT,
+    MR_EXPORT_RESTORE,
     MR_EXPORT_OUTPUT,
     MR_EXPORT_ROOM,
     MR_EXPORT_LATE,

@@ -339,6 +339,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         .cpu_ns = s->cpu_ns,
         .nbytes = s->bytes,
         .parts = {[MR_EXPORT_INPUT] = s->input_ns,
+            [MR_EXPORT_RESTORE] = s->restore_ns,
             [MR_EXPORT_OUTPUT] = s->output_ns,
             [MR_EXPORT_ROOM] = s->room_ns,
             [MR_EXPORT_LATE] = s->late_ns,

@@ -54,6 +54,7 @@ static void span_take(struct mr_whatif_reading *r, const struct mr_trace_span *s
     t->accounted = MR_MAX(s->accounted, t->finished);
     t->cpu_ns = s->cpu_ns;
     t->input_ns = s->input_ns;
+    t->restore_ns = s->restore_ns;
     t->output_ns = s->output_ns;
     t->room_ns = s->room_ns;
     t->late_ns = s->late_ns;
@@ -161,6 +162,7 @@ static void span_read(struct mr_whatif_reading *r, yyjson_val *v)
         .accounted = mr_json_get_u64(times, "accounted_ns"),
         .cpu_ns = mr_json_get_u64(v, "cpu_ns"),
         .input_ns = mr_json_get_u64(v, "input_ns"),
+        .restore_ns = mr_json_get_u64(v, "restore_ns"),
         .output_ns = mr_json_get_u64(v, "output_ns"),
         .late_ns = mr_json_get_u64(v, "late_ns"),
         .room_ns = mr_json_get_u64(v, "room_ns"),

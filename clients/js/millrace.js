@@ -713,8 +713,9 @@ export class Cluster extends Group {
     }
 
     /**
-     * What the time of all slots went into. Without a window: in the last minute.
-     * @param {CallOptions & {from_ns?: bigint, until_ns?: bigint}} [o]
+     * What the time of all slots went into. Without a window: in the last minute. With a namespace,
+     * `other_ns` is the time of tasks of jobs outside of the namespace.
+     * @param {CallOptions & {from_ns?: bigint, until_ns?: bigint, namespace?: string}} [o]
      * @returns {Promise<import("./api.d.ts").ProfileResponse>}
      */
     account(o) {

@@ -223,7 +223,7 @@ function piecesOf(s, color) {
     /** @type {Array<[string, bigint, bigint]>} */
     const pieces = [];
     const blocked = t.finished_ns - t.started_ns - s.input_ns - s.output_ns - s.cpu_ns - s.late_ns;
-    for (const [name, ns] of /** @type {Array<[string, bigint]>} */ ([["input", s.input_ns], ["compute", s.cpu_ns], ["blocked", blocked > 0n ? blocked : 0n], ["preempted", s.late_ns], ["output", s.output_ns]])) {
+    for (const [name, ns] of /** @type {Array<[string, bigint]>} */ ([["restore", s.restore_ns], ["input", s.input_ns - s.restore_ns], ["compute", s.cpu_ns], ["blocked", blocked > 0n ? blocked : 0n], ["preempted", s.late_ns], ["output", s.output_ns]])) {
         const size = rest(ns);
         if (size > 0n) pieces.push([name, at, at + size]);
         at += size;

@@ -391,6 +391,7 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     mr_duration within = late - MR_MIN(late, beside), of_output = MR_MIN(within, output);
     output -= of_output;
     input -= MR_MIN(within - of_output, input);
+    mr_duration restore = MR_MIN(t->restore_ns, input);
     mr_duration room = MR_MIN(t->room_ns, output), blocked = wall - input - output - late;
     mr_duration training[MR_TRAINING_PARTS];
     for (unsigned i = 0; i < MR_TRAINING_PARTS; i++) {
@@ -406,7 +407,8 @@ static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr
     const struct {
         mr_duration ns;
         enum mr_account_class class;
-    } parts[] = {{input, MR_ACCOUNT_INPUT}, {training[MR_TRAINING_FEED], MR_ACCOUNT_FEED},
+    } parts[] = {{restore, MR_ACCOUNT_RESTORE}, {input - restore, MR_ACCOUNT_INPUT},
+        {training[MR_TRAINING_FEED], MR_ACCOUNT_FEED},
         {training[MR_TRAINING_PULL], MR_ACCOUNT_PULL}, {cpu, MR_ACCOUNT_COMPUTE},
         {training[MR_TRAINING_PUSH], MR_ACCOUNT_PUSH},
         {training[MR_TRAINING_WAIT], MR_ACCOUNT_WAIT}, {late, MR_ACCOUNT_PREEMPTED},
@@ -459,7 +461,6 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
         .op = t->op,
         .lane = t->lane,
         .hold = t->hold,
-        .is_restored = t->is_restored,
         .late_permille = (uint16_t)(wall ? MR_MIN(t->late_ns, wall) / (wall / 1000 + 1) : 0),
         .delayed_ns = t->delayed_ns,
         .ready = t->ready,
@@ -528,4 +529,12 @@ void mr_account_sum(void *sums, const struct mr_account_piece *p)
 {
     struct mr_account_sums *s = sums;
     s->ns[p->class] += p->to - p->from;
+}
+
+uint64_t mr_account_sums_busy(const struct mr_account_sums *s)
+{
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
+        if (mr_account_class_is_busy((enum mr_account_class)i)) ns += s->ns[i];
+    return ns;
 }

@@ -55,6 +55,7 @@ struct mr_account_task {
     mr_time accounted;      /* when the scheduler had processed the completion */
     mr_duration cpu_ns;     /* processor time of the operator */
     mr_duration input_ns;   /* time to map and decode the inputs, at the start */
+    mr_duration restore_ns; /* part of input_ns in which inputs were read back from disk */
     mr_duration output_ns;  /* time to store the result, at the end */
     mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
@@ -63,7 +64,6 @@ struct mr_account_task {
     /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,
      * MR_ACCOUNT_RESTRICTED, or 0 */
     uint8_t hold;
-    bool is_restored; /* an input was read back from disk */
     /* The task runs on a thread of its own, beside the slots. Then `lane` stands for this thread.
      * The lane exists only from `ready` to `finished`. No call of mr_account_lane names it. */
     bool is_beside;
@@ -104,3 +104,5 @@ struct mr_account_sums {
 };
 /* A sink: adds the piece to a struct mr_account_sums. */
 void mr_account_sum(void *sums, const struct mr_account_piece *piece);
+/* Returns the time of the classes of slots that run a task. */
+uint64_t mr_account_sums_busy(const struct mr_account_sums *sums);

@@ -82,13 +82,13 @@ static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_r
     worker_down(c, MR_MAX(here, x->lane_free), MR_ACCOUNT_HANDOFF, x, delayed);
     mr_account_chain_down(c, here, MR_ACCOUNT_IMBALANCE, x);
     if (here == need) return;
-    enum mr_account_class way = x->is_restored ? MR_ACCOUNT_RESTORE : MR_ACCOUNT_TRANSFER;
     /* the scheduler had to learn of the input before it could tell the worker where the input is */
     if (input && input->finished > x->received)
-        mr_account_chain_down(c, MR_MAX(need, MR_MIN(input->accounted, here)), way, x);
+        mr_account_chain_down(
+            c, MR_MAX(need, MR_MIN(input->accounted, here)), MR_ACCOUNT_TRANSFER, x);
     if (input && input->finished > x->received)
         mr_account_chain_down(c, need, MR_ACCOUNT_REPORT, input);
-    mr_account_chain_down(c, need, way, x);
+    mr_account_chain_down(c, need, MR_ACCOUNT_TRANSFER, x);
 }
 
 /* Adds the time from `floor` to the start of task `x`. `floor`: when the last input was done; if

@@ -37,3 +37,8 @@ const char *mr_account_class_name(enum mr_account_class class)
     mr_assert(class < MR_ACCOUNT_CLASSES);
     return names[class];
 }
+
+bool mr_account_class_is_busy(enum mr_account_class class)
+{
+    return class < MR_ACCOUNT_NO_WORK;
+}

@@ -1,6 +1,8 @@
 /* The classes of a slot's time. At each moment a slot is in exactly one class. */
 #pragma once
 
+#include <stdbool.h>
+
 enum mr_account_class {
     /* The slot runs a task. */
     MR_ACCOUNT_COMPUTE,   /* the operator uses the processor */
@@ -26,7 +28,7 @@ enum mr_account_class {
     MR_ACCOUNT_SEND,     /* a task is on its way from the scheduler to the worker */
     MR_ACCOUNT_HANDOFF,  /* the worker has all that the task needs, and wakes an executor */
     MR_ACCOUNT_TRANSFER, /* an input comes from another worker or node */
-    MR_ACCOUNT_RESTORE,  /* an input is read back from disk */
+    MR_ACCOUNT_RESTORE,  /* a task that runs waits until an input is read back from disk */
     /* memory is short: the scheduler holds tasks back, or a task that runs waits for room in the
      * store for its result */
     MR_ACCOUNT_MEMORY,
@@ -40,3 +42,5 @@ enum mr_account_class {
 
 /* Returns the name of a class, as it stands in answers of the API: "compute", "no_work" … */
 const char *mr_account_class_name(enum mr_account_class class);
+/* Returns whether a slot of this class runs a task. */
+bool mr_account_class_is_busy(enum mr_account_class class);

@@ -16,7 +16,6 @@ struct mr_account_recent {
     uint32_t last_input; /* index of the input whose value came last; `index`: there is none */
     uint32_t op, lane;
     uint8_t hold;           /* enum mr_account_class of the time from ready to sent */
-    uint8_t is_restored;    /* an input was read back from disk */
     uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
     mr_duration delayed_ns; /* time before the start in which the kernel ran other threads */
     mr_time ready, sent, received, inputs;

@@ -203,6 +203,7 @@ static const struct mr_ws_field completed_fields[] = {
     COLUMN(64, 20, delayed_ns, delayed_ns, tasks.count, MAY),
     COLUMN(64, 21, room_ns, room_ns, tasks.count, MAY),
     COLUMN(64, 22, training_shares, training, tasks.count, MAY),
+    COLUMN(64, 23, restore_ns, restore_ns, tasks.count, MAY),
 };
 static const struct mr_ws_type completed_type =
     TYPE("Completed", mr_ws_completed, completed_fields);

@@ -47,7 +47,7 @@ struct mr_ws_completed {
     const uint64_t *cpu_ns;
     const uint32_t *slot;
     /* Each of these columns may be NULL: all 0. */
-    const uint64_t *input_ns, *output_ns, *late_ns, *waited_ns, *delayed_ns, *room_ns;
+    const uint64_t *input_ns, *output_ns, *late_ns, *waited_ns, *delayed_ns, *room_ns, *restore_ns;
     const uint64_t *training;             /* account/training_shares.h */
     const struct mr_ws_failure *failures; /* ascending by row */
     uint32_t failures_count;

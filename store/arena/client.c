@@ -417,7 +417,7 @@ static int seal(struct mr_store *st, struct mr_store_draft *d, const struct mr_s
         .task = owner->task,
         .attempt = owner->attempt,
     };
-    struct mr_store_view made = {d->p, d->bytes, d->id, MR_PIN_BY_STORE, false};
+    struct mr_store_view made = {d->p, d->bytes, d->id, MR_PIN_BY_STORE, false, 0};
     uncount(st, d);
     *d = (struct mr_store_draft){0};
     mr_store_order_before(st);

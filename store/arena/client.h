@@ -45,8 +45,9 @@ struct mr_store_view {
     const void *p; /* aligned to 64 */
     uint64_t bytes;
     mr_object_id id;
-    uint64_t pin;   /* private */
-    bool is_pulled; /* this get has copied the object from another store */
+    uint64_t pin;            /* private */
+    bool is_pulled;          /* this get has copied the object from another store */
+    mr_duration restored_ns; /* wait of this get until the object was read back from disk */
 };
 
 /* Reserves room for a new object under a new id. Up to 256 KiB mostly need no message to the store,
@@ -137,8 +138,7 @@ struct mr_store_stats {
     uint64_t objects_spilled; /* objects that are on disk and not in memory at present */
     uint64_t spills;          /* this counter and those below count since the store's start */
     uint64_t restores;
-    uint64_t pulls;
-    uint64_t pulled_bytes;
+    uint64_t pulls, pulled_bytes;
     uint64_t orphans_freed; /* freed objects that no job claimed, and freed unused copies */
     uint64_t pinned_bytes;  /* bytes of the objects in memory that a client has pinned */
     uint64_t objects_max;

@@ -71,7 +71,7 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
         return false;
     }
     note_recent(st, at.entry);
-    *out = (struct mr_store_view){base + at.offset, at.bytes, id, (uint64_t)slot + 1, false};
+    *out = (struct mr_store_view){base + at.offset, at.bytes, id, (uint64_t)slot + 1, false, 0};
     return true;
 }
 
@@ -112,6 +112,7 @@ static struct mr_store_request *ask(
         r->async = async;
         r->token = token;
         r->id = get->id;
+        r->asked_at = mr_store_now();
         *number = r->number;
     }
     pthread_mutex_unlock(&st->lock);

@@ -215,7 +215,7 @@ static int take_got(struct mr_store *st, const struct mr_ctl_got *g, int fd,
     if (!base || g->offset > s->bytes || g->bytes > s->bytes - g->offset)
         return mr_fail(e, MR_EFORMAT, "object store: a place outside of segment %u", g->segment);
     *view = (struct mr_store_view){
-        base + g->offset, g->bytes, g->id, MR_PIN_BY_STORE, g->is_pulled == 1};
+        base + g->offset, g->bytes, g->id, MR_PIN_BY_STORE, g->came == MR_CTL_PULLED, 0};
     return MR_OK;
 }
 
@@ -238,6 +238,7 @@ static void on_got(struct mr_store *st, const struct mr_ctl_message *m, int fd)
     bool tell = false;
     if (r) {
         r->err = e.code;
+        if (g->came == MR_CTL_RESTORED) view.restored_ns = mr_store_now() - r->asked_at;
         r->view = view;
         memcpy(r->text, e.text, sizeof r->text - 1);
         tell = finish(st, r);

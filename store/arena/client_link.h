@@ -28,6 +28,7 @@ struct mr_store_request {
     bool done;
     int err;
     mr_duration waited_ns; /* of a GRANT: time in which the store had no room */
+    mr_time asked_at;      /* of a GET */
     uint64_t token;
     mr_object_id id;
     struct mr_store_view view;

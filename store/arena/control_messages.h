@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "store/arena/client.h"
 
-/* Version of these messages. Version 2 added WANT, 3 added is_pulled, 4 added LIMIT. */
+/* Version of these messages. Version 2 added WANT, 3 added `came` to GOT, 4 added LIMIT. */
 #define MR_CTL_VERSION 4
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
@@ -114,6 +114,7 @@ struct mr_ctl_get {
     uint64_t timeout_ns;
     char source[MR_CTL_SOURCE_MAX];
 };
+enum { MR_CTL_PULLED = 1, MR_CTL_RESTORED = 2 };
 struct mr_ctl_got {
     mr_object_id id;
     int32_t err;
@@ -121,20 +122,19 @@ struct mr_ctl_got {
     uint64_t segment_bytes;
     uint64_t offset;
     uint64_t bytes;
-    /* 1: the object was copied from another store while this request waited. If several requests
-     * waited for the copy, only one answer has the 1. */
-    uint64_t is_pulled;
+    /* How the object came into memory while this request waited. PULLED: copied from another store;
+     * if several requests waited for the copy, only one answer says so. RESTORED: read back from
+     * disk. 0: neither. */
+    uint64_t came;
     char text[MR_CTL_TEXT_MAX];
 };
 
 struct mr_ctl_hold {
-    uint32_t kind;
-    uint32_t unused;
+    uint32_t kind, unused;
     uint64_t key;
 };
 struct mr_ctl_delete {
-    uint32_t force;
-    uint32_t unused;
+    uint32_t force, unused;
 };
 struct mr_ctl_done {
     int32_t err;

@@ -43,7 +43,7 @@ static void on_again(void *ctx, const struct mr_trace_span *s)
                  s->accounted * 13 + s->cpu_ns * 17 + s->bytes * 19 + s->attempt + s->outcome +
                  s->slot + s->op.n + s->received * 23 + s->inputs * 29 + s->input_ns * 31 +
                  s->output_ns * 37 + s->late_ns * 41 + s->held + s->last_input * 43u +
-                 s->delayed_ns * 47 + s->room_ns * 53 + s->training * 59;
+                 s->delayed_ns * 47 + s->room_ns * 53 + s->training * 59 + s->restore_ns * 61;
 }
 
 static void on_span(void *ctx, const struct mr_trace_span *s)
@@ -60,7 +60,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         !is_whole(s->finished) || !is_whole(s->accounted) || !is_whole(s->cpu_ns) ||
         !is_whole(s->received) || !is_whole(s->inputs) || !is_whole(s->input_ns) ||
         !is_whole(s->output_ns) || !is_whole(s->late_ns) || !is_whole(s->delayed_ns) ||
-        !is_whole(s->room_ns))
+        !is_whole(s->room_ns) || !is_whole(s->restore_ns))
         seen->wrapped = true;
     if (mr_trace_encoder_add(seen->encoder, &copy))
         return; /* the buffer is full, because the encoding is longer than the input */

@@ -225,6 +225,14 @@ static void a_full_store_spills_and_restores(void **state)
     for (int round = 0; round < 2; round++)
         for (uint64_t i = 0; i < MANY; i++)
             assert_true(holds(i % 3 ? st : other, ids[i], NULL, bytes[i], i));
+    mr_duration restored = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        struct mr_store_view view;
+        assert_int_equal(mr_store_get(st, ids[i], NULL, WAIT, &view, NULL), MR_OK);
+        restored += view.restored_ns;
+        mr_store_release(st, &view);
+    }
+    assert_true(restored > 0);
     struct mr_store_stats s = stats_of(st);
     assert_true(s.spills > 0);
     assert_true(s.restores > 0);

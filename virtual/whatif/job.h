@@ -17,7 +17,7 @@ struct mr_whatif_task {
     bool is_target;
     /* as in struct mr_account_task (account/account.h) */
     mr_time ready, sent, received, inputs, started, finished, accounted;
-    mr_duration cpu_ns, input_ns, output_ns, room_ns, late_ns;
+    mr_duration cpu_ns, input_ns, restore_ns, output_ns, room_ns, late_ns;
     uint64_t bytes; /* of the task's value; 0: not reported */
 };
 

@@ -51,7 +51,7 @@ static void task_change(const struct mr_whatif_change *change, struct mr_whatif_
     double speed = change->op_speed && change->op_speed[t->op] > 0 ? change->op_speed[t->op] : 1;
     mr_duration own = (mr_duration)((double)(all - fixed) / speed);
     t->cpu_ns = (mr_duration)((double)t->cpu_ns / speed);
-    if (change->free & MR_WHATIF_FREE_INPUT) t->input_ns = 0;
+    if (change->free & MR_WHATIF_FREE_INPUT) t->input_ns = t->restore_ns = 0;
     if (change->free & MR_WHATIF_FREE_OUTPUT) t->output_ns = t->room_ns = 0;
     if (change->free & MR_WHATIF_FREE_PREEMPTED) t->late_ns = 0;
     fixed = MR_MIN(t->input_ns + t->output_ns + t->late_ns, fixed);
@@ -115,6 +115,7 @@ void mr_whatif__spans_take(struct mr_whatif_cluster *c, const struct mr_buf *spa
             .accounted = p->accounted,
             .cpu_ns = p->cpu_ns,
             .input_ns = p->input_ns,
+            .restore_ns = p->restore_ns,
             .output_ns = p->output_ns,
             .late_ns = p->late_ns,
             .room_ns = p->room_ns};

@@ -127,7 +127,8 @@ static void on_got(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
         got.segment_bytes = g->bytes;
         got.offset = x->offset;
         got.bytes = x->bytes;
-        got.is_pulled = (x->flags & MR_OSTORE_PULLED) != 0;
+        if (x->flags & MR_OSTORE_PULLED) got.came = MR_CTL_PULLED;
+        if (x->flags & MR_OSTORE_RESTORED) got.came = MR_CTL_RESTORED;
         if (!mr_local_client_knows_segment(p, x->segment)) fd = &g->fd;
     }
     mr_local_client_send(sh, p,

@@ -53,9 +53,9 @@ bool mr_ostore__answer_got(
     return true;
 }
 
-/* Answers one of the waiting gets, and tells its client that the object came from another store. So
- * only one worker counts the transfer. */
-void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o)
+/* Answers waiting gets, and tells their clients where the object came from. PULLED: only one get is
+ * answered, so only one worker counts the transfer. RESTORED: all of them waited for the disk. */
+void mr_ostore__answer_copied(struct mr_ostore *s, uint32_t o, uint32_t flags)
 {
     bool told = false;
     for (uint32_t w = s->objects[o].waiters, next; w && !told; w = next) {
@@ -63,7 +63,7 @@ void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o)
         next = x.next;
         if (x.persist) continue;
         mr_ostore__waiter_drop(s, w);
-        told = mr_ostore__answer_got(s, x.client, x.request, o, MR_OSTORE_PULLED);
+        told = mr_ostore__answer_got(s, x.client, x.request, o, flags) && flags == MR_OSTORE_PULLED;
     }
 }
 

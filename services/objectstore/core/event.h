@@ -46,6 +46,7 @@ enum {
     MR_OSTORE_FORCE = 1,      /* in DELETE: the object is deleted although it has holders */
     MR_OSTORE_AT_ONCE = 1,    /* in WANT: a task waits for the object */
     MR_OSTORE_PULLED = 1,     /* in GOT: the object was copied from another store */
+    MR_OSTORE_RESTORED = 2,   /* in GOT: the get waited until the object was read back from disk */
     MR_OSTORE_PERSISTED = 1,  /* in WRITE and WRITTEN: the file outlives the process */
     MR_OSTORE_BY_HOLDERS = 2, /* the file of a persisted object is deleted when no holder is left */
 };
@@ -81,8 +82,9 @@ enum mr_ostore_effect_type {
      * otherwise 0) */
     MR_OX_GRANTED,
     /* client, request, object, segment, offset, bytes, flags: the object is pinned for the client.
-     * When a copy has come from another store, only one client gets the flag PULLED. If the get has
-     * failed: client, request, id, err */
+     * When a copy has come from another store, only one client gets the flag PULLED. When it has
+     * come from disk, all clients that waited get the flag RESTORED. If the get has failed: client,
+     * request, id, err */
     MR_OX_GOT,
     MR_OX_DONE,    /* client, request, id, err, holder: the answer to DELETE and PERSIST */
     MR_OX_ADD,     /* object (not in memory), id: the catalog gets an entry for the object */

@@ -44,7 +44,7 @@ void mr_ostore__answer_persist(
  * and pins is full. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags);
-void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o);
+void mr_ostore__answer_copied(struct mr_ostore *s, uint32_t o, uint32_t flags);
 void mr_ostore__answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int err);
 void mr_ostore__waiter_expire(struct mr_ostore *s, uint32_t w, int err);
 

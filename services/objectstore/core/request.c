@@ -80,7 +80,8 @@ void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     struct object *x = &s->objects[o];
-    bool is_pulled = c->internal && (ev->flags & MR_SEAL_ADOPT) && x->disk != DISK_WRITTEN;
+    bool is_copy = c->internal && (ev->flags & MR_SEAL_ADOPT);
+    uint32_t from = x->disk == DISK_WRITTEN ? MR_OSTORE_RESTORED : MR_OSTORE_PULLED;
     take_holders(s, o, ev, c);
     mr_ostore__move_to(s, o, PLACE_RESIDENT);
     x->in_place = true;
@@ -99,7 +100,7 @@ void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     fx->offset = x->offset;
     fx->bytes = x->bytes;
     mr_ostore__enlist_recent(s, o);
-    if (is_pulled) mr_ostore__answer_pulled(s, o);
+    if (is_copy) mr_ostore__answer_copied(s, o, from);
     mr_ostore__answer_waiters(s, o, false, MR_OK);
     if (x->to_persist && x->disk == DISK_NONE) mr_ostore__write(s, o);
 }

@@ -1,6 +1,6 @@
 /* A segment of events begins with a copy of the events of present workers and unfinished jobs, so
  * an event may be read twice. Only the first ACCEPTED event of a job counts: a later one may lack
- * the client's name. */
+ * the client's name. But the first one lacks the namespace if an earlier version wrote it. */
 #include "services/scheduler/history/cluster_past.h"
 
 #include "base/alloc.h"
@@ -13,6 +13,8 @@ void mr_cluster_past_init(struct mr_cluster_past *p)
     *p = (struct mr_cluster_past){0};
     mr_trace_names_init(&p->workers);
     mr_trace_names_init(&p->clients);
+    mr_trace_names_init(&p->spaces);
+    (void)mr_trace_names_number(&p->spaces, MR_STR(""));
     mr_index_init(&p->by_id, 64);
 }
 
@@ -20,6 +22,7 @@ void mr_cluster_past_fini(struct mr_cluster_past *p)
 {
     mr_trace_names_fini(&p->workers);
     mr_trace_names_fini(&p->clients);
+    mr_trace_names_fini(&p->spaces);
     mr_index_fini(&p->by_id);
     mr_release(p->events);
     mr_release(p->jobs);
@@ -78,6 +81,7 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
     case MR_TRACE_EVENT_PAUSED: worker_event(p, e); break;
     case MR_TRACE_EVENT_ACCEPTED:
         j = mr_cluster_past_job(p, e->job);
+        if (!j->name_space) j->name_space = mr_trace_names_number(&p->spaces, e->name_space);
         if (j->submitted) break;
         j->submitted = e->since;
         j->accepted = e->at;

@@ -20,10 +20,12 @@ struct mr_past_job {
     uint64_t over;                /* when the job ended; 0: it has not */
     uint64_t told;                /* when the journal had the record of the end */
     uint32_t client;              /* number of the name in `clients` */
+    uint32_t name_space;          /* number of the namespace in `spaces`; 0: none */
 };
 
 struct mr_cluster_past {
     struct mr_trace_names workers, clients;
+    struct mr_trace_names spaces;        /* namespaces of jobs; number 0 is the empty text */
     struct mr_past_worker_event *events; /* in the order in which they were written */
     uint32_t events_count, events_room;
     struct mr_past_job *jobs; /* in order of first appearance; see mr_cluster_past_select */

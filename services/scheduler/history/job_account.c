@@ -2,6 +2,7 @@
  * accounted them, together with the events of workers and the ends of jobs. */
 #include "services/scheduler/history/job_account.h"
 
+#include "account/share.h"
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/unconst.h"
@@ -45,7 +46,9 @@ struct reading {
     const struct mr_job_account_ask *ask;
     struct mr_account *account;
     struct mr_cluster_past past;
-    uint32_t target; /* number of the job; MR_ACCOUNT_NONE: the account is of all jobs */
+    uint32_t target; /* number of the job; MR_ACCOUNT_NONE: the account is of more than one */
+    struct mr_account_share share;
+    bool *is_own; /* what the share lends */
     struct worker *workers;
     uint32_t workers_room, lanes;
     struct slot *slots; /* by the number of the lane; only if the pieces are wanted */
@@ -264,21 +267,14 @@ static void events_until(struct reading *r, uint64_t t)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-static bool is_busy(enum mr_account_class class)
-{
-    return class < MR_ACCOUNT_NO_WORK;
-}
-
 static void on_piece(void *ctx, const struct mr_account_piece *p)
 {
     struct reading *r = ctx;
-    bool is_own = r->target == MR_ACCOUNT_NONE || p->job == r->target;
-    mr_account_sum(&r->out->sums, p);
+    bool is_own = mr_account_share_add(&r->share, p);
     if (r->ask->on_piece)
         r->ask->on_piece(r->ask->ctx, r->past.workers.names[r->slots[p->lane].worker],
             r->slots[p->lane].slot, p);
-    if (is_busy(p->class) && !is_own) r->out->other_ns += p->to - p->from;
-    if (!is_busy(p->class) && is_own && p->op != MR_ACCOUNT_NONE)
+    if (!mr_account_class_is_busy(p->class) && is_own && p->op != MR_ACCOUNT_NONE)
         op_of(r, p->op)->op.white_ns += p->to - p->from;
 }
 
@@ -323,13 +319,14 @@ static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
         .late_ns = s->late_ns,
         .delayed_ns = s->delayed_ns,
         .room_ns = s->room_ns,
+        .restore_ns = s->restore_ns,
         .training = s->training,
         .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
                 : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
                                                       : 0};
     lane_find(r, s, &t);
     mr_account_task(r->account, &t);
-    if (r->target == MR_ACCOUNT_NONE || job == r->target) op_add(r, s);
+    if (mr_account_share_has(&r->share, job)) op_add(r, s);
 }
 
 static int by_over(const void *a, const void *b, void *ctx)
@@ -356,6 +353,26 @@ static void on_extent(void *ctx, const struct mr_trace_span *s)
     j->over = j->told = MR_MAX(j->over, s->accounted);
 }
 
+/* Finds the account's own jobs. */
+static int own_find(struct reading *r)
+{
+    const struct mr_job_account_ask *ask = r->ask;
+    bool is_any = !ask->job.v && !ask->name_space.n;
+    uint32_t space = is_any ? 0 : mr_trace_names_number(&r->past.spaces, ask->name_space);
+    r->target = MR_ACCOUNT_NONE;
+    if (is_any) return MR_OK;
+    r->is_own = mr_alloc_array(MR_MAX(r->past.jobs_count, 1u), sizeof *r->is_own);
+    for (uint32_t i = 0; i < r->past.jobs_count; i++) {
+        const struct mr_past_job *j = &r->past.jobs[i];
+        r->is_own[i] = ask->job.v ? j->id.v == ask->job.v : j->name_space == space;
+        is_any = is_any || r->is_own[i];
+        if (ask->job.v && r->is_own[i]) r->target = i;
+    }
+    r->share.is_own = r->is_own;
+    r->share.jobs_count = r->past.jobs_count;
+    return is_any ? MR_OK : MR_ENOENT;
+}
+
 /* Determines the window. A job whose events are not kept any more lasts from its first span to its
  * last one. */
 static int window_find(
@@ -380,10 +397,7 @@ static int window_find(
                                   : MR_MAX(ask->now_ns, last.told);
     out->until_ns = MR_MAX(out->until_ns, out->from_ns + 1);
     mr_cluster_past_select(&r->past, out->from_ns, out->until_ns);
-    r->target = MR_ACCOUNT_NONE;
-    for (uint32_t i = 0; ask->job.v && i < r->past.jobs_count; i++)
-        if (r->past.jobs[i].id.v == ask->job.v) r->target = i;
-    return ask->job.v && r->target == MR_ACCOUNT_NONE ? MR_ENOENT : MR_OK;
+    return own_find(r);
 }
 
 static void account_run(
@@ -420,6 +434,8 @@ static void account_run(
     uint64_t spans = mr_span_merge_spans(m);
     if (view->spans > spans) out->not_recorded = view->spans - spans;
     mr_span_merge_close(&m);
+    out->sums = r->share.sums;
+    out->other_ns = r->share.other_ns;
     for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
         out->slot_ns += out->sums.ns[i];
 }
@@ -447,6 +463,7 @@ int mr_job_account_read(const struct mr_trace_source *source, const struct mr_tr
     mr_release(r.slots);
     mr_release(r.ops);
     mr_release(r.overs);
+    mr_release(r.is_own);
     mr_cluster_past_fini(&r.past);
     return err;
 }
@@ -462,8 +479,5 @@ void mr_job_account_fini(struct mr_job_account *a)
 
 uint64_t mr_job_account_busy(const struct mr_job_account *a)
 {
-    uint64_t ns = 0;
-    for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
-        if (is_busy((enum mr_account_class)i)) ns += a->sums.ns[i];
-    return ns;
+    return mr_account_sums_busy(&a->sums);
 }

@@ -1,7 +1,8 @@
 /* The account of a job: what the time of all slots went into while the job was in the cluster
- * (lib/account). It is read from traces: the events of the cluster say which slots and which jobs
- * there were, and the spans of these jobs say what the slots did. Waits for Redis, so it must not
- * run on the thread of an event loop. */
+ * (lib/account). The account of a namespace, or of all jobs, is that of a window of time. It is
+ * read from traces: the events of the cluster say which slots and which jobs there were, and the
+ * spans of these jobs say what the slots did. Waits for Redis, so it must not run on the thread of
+ * an event loop. */
 #pragma once
 
 #include "account/account.h"
@@ -9,7 +10,8 @@
 #include "store/meta/trace/reader.h"
 
 struct mr_job_account_ask {
-    mr_job_id job;
+    mr_job_id job;            /* 0: the account is of more than one job */
+    struct mr_str name_space; /* if `job` is 0: of the jobs of this namespace; empty: of all jobs */
     /* The account's window; 0: from the submission of the job, until its end. Times are ns since
      * 1970. */
     uint64_t from_ns, until_ns;
@@ -27,7 +29,8 @@ struct mr_job_account_ask {
     void *ctx;
 };
 
-struct mr_job_account_op { /* sums over the job's tasks of one operator */
+/* The account's own jobs are the one that was asked for, those of the namespace, or all jobs. */
+struct mr_job_account_op { /* sums over the own jobs' tasks of one operator */
     struct mr_str name;    /* owned text */
     uint64_t attempts;
     uint64_t wall_ns, cpu_ns, queue_ns, bytes;
@@ -49,8 +52,8 @@ struct mr_job_account {
     uint64_t accepted_ns; /* when the journal had the job; 0: not known */
     bool is_over;         /* the job is over */
     struct mr_account_sums sums;
-    uint64_t slot_ns;              /* sum of `sums`: the time of all slots in the window */
-    uint64_t other_ns;             /* part of `sums`: time in which slots ran tasks of other jobs */
+    uint64_t slot_ns;  /* sum of `sums`: the time of all slots in the window */
+    uint64_t other_ns; /* part of `sums`: slots ran tasks of jobs other than the own ones */
     struct mr_job_account_op *ops; /* the longest wall time first */
     uint32_t ops_count;
     struct mr_account_sums path;       /* the time of the critical path by class */
@@ -62,7 +65,7 @@ struct mr_job_account {
 };
 
 /* Reads the account. `view`: of all jobs (mr_trace_log_view_all), or of the job alone. MR_ENOENT:
- * the trace has nothing of the job. */
+ * the trace has nothing of the job, or no job of the namespace was in the cluster in the window. */
 int mr_job_account_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     const struct mr_job_account_ask *ask, struct mr_job_account *out);
 void mr_job_account_fini(struct mr_job_account *a);

@@ -232,7 +232,7 @@ static void account(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     const Millrace__V1__AccountRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__account_request__descriptor);
     if (!m) return;
-    struct mr_trace_ask ask = {.kind = MR_TRACE_ASK_ACCOUNT};
+    struct mr_trace_ask ask = {.kind = MR_TRACE_ASK_ACCOUNT, .name_space = mr_str(m->namespace_)};
     ask.until_ns = m->until_ns ? m->until_ns : mr_clock_wall();
     ask.from_ns = m->from_ns ? m->from_ns : ask.until_ns - MR_MIN(ask.until_ns - 1, ACCOUNT_WINDOW);
     if (ask.from_ns >= ask.until_ns) {

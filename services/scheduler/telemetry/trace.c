@@ -71,20 +71,28 @@ static void change_add(struct mr_shell *sh, const struct mr_trace_message *m)
         mr_buf_add(&t->changes, m, sizeof *m);
 }
 
-static void event_add(struct mr_shell *sh, const struct mr_trace_event *e, struct mr_str name)
+static void event_add(struct mr_shell *sh, const struct mr_trace_event *e)
 {
-    struct mr_trace_event_copy *copy = mr_alloc(sizeof *copy + name.n + 1);
+    struct mr_str name = e->name, space = e->name_space;
+    struct mr_trace_event_copy *copy = mr_alloc(sizeof *copy + name.n + space.n);
     copy->event = *e;
-    if (name.n) memcpy(copy->name, name.p, name.n);
+    if (name.n) memcpy(copy->texts, name.p, name.n);
+    if (space.n) memcpy(copy->texts + name.n, space.p, space.n);
+    copy->event.name = mr_str_of(copy->texts, name.n);
+    copy->event.name_space = mr_str_of(copy->texts + name.n, space.n);
     change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_EVENT, .p = copy});
 }
 
 static void accepted_add(
     struct mr_shell *sh, const struct mr_sched_job_info *info, uint64_t at, struct mr_str client)
 {
-    const struct mr_trace_event e = {
-        .kind = MR_TRACE_EVENT_ACCEPTED, .at = at, .since = info->created_wall_ns, .job = info->id};
-    event_add(sh, &e, client);
+    const struct mr_trace_event e = {.kind = MR_TRACE_EVENT_ACCEPTED,
+        .at = at,
+        .since = info->created_wall_ns,
+        .job = info->id,
+        .name = client,
+        .name_space = info->graph->job.name_space};
+    event_add(sh, &e);
 }
 
 /* Reports a job of the journal. It was accepted before this process began. */
@@ -274,10 +282,11 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began)
     struct mr_trace_event e = {.kind = MR_TRACE_EVENT_JOINED,
         .at = mr_clock_wall(),
         .incarnation = info.incarnation,
-        .slots = info.slots};
+        .slots = info.slots,
+        .name = info.name};
     uint64_t wall = mr_clock_wall() - mr_clock_now();
     if (began) e.since = began + (uint64_t)mr_sched_clock_offset(sh->core, slot) + wall;
-    event_add(sh, &e, info.name);
+    event_add(sh, &e);
 }
 
 void mr_trace_job_accepted(struct mr_shell *sh, mr_job_id job, struct mr_str client)
@@ -294,7 +303,7 @@ void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
         .at = mr_clock_wall(),
         .since = info.finished_wall_ns,
         .job = job};
-    event_add(sh, &e, MR_STR(""));
+    event_add(sh, &e);
     change_add(sh, &(struct mr_trace_message){.kind = MR_TRACE_ENDED, .job = job});
 }
 
@@ -308,9 +317,11 @@ void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnati
     struct mr_sched_worker_info info;
     struct mr_str name = {0};
     if (mr_sched_worker(sh->core, slot, &info) && info.incarnation == incarnation) name = info.name;
-    const struct mr_trace_event e = {
-        .kind = MR_TRACE_EVENT_GONE, .at = mr_clock_wall(), .incarnation = incarnation};
-    event_add(sh, &e, name);
+    const struct mr_trace_event e = {.kind = MR_TRACE_EVENT_GONE,
+        .at = mr_clock_wall(),
+        .incarnation = incarnation,
+        .name = name};
+    event_add(sh, &e);
 }
 
 void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until)
@@ -318,7 +329,7 @@ void mr_trace_paused(struct mr_shell *sh, mr_time from, mr_time until)
     uint64_t wall = mr_clock_wall() - mr_clock_now();
     const struct mr_trace_event e = {
         .kind = MR_TRACE_EVENT_PAUSED, .since = from + wall, .at = until + wall};
-    event_add(sh, &e, MR_STR(""));
+    event_add(sh, &e);
 }
 
 void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr_time until)
@@ -330,8 +341,9 @@ void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr
     const struct mr_trace_event e = {.kind = MR_TRACE_EVENT_PAUSED,
         .since = from + wall,
         .at = until + wall,
-        .incarnation = info.incarnation};
-    event_add(sh, &e, info.name);
+        .incarnation = info.incarnation,
+        .name = info.name};
+    event_add(sh, &e);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -368,6 +380,8 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
     q->ask.tiles.over_ns = q->over_ns;
     if (ask->series) q->series = *ask->series;
     q->ask.series = NULL;
+    if (ask->name_space.n) q->name_space = mr_format("%.*s", MR_STR_ARG(ask->name_space));
+    q->ask.name_space = (struct mr_str){0};
     ops_tell(sh);
     pending_give(t);
     if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
@@ -376,6 +390,7 @@ void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr
         return;
     }
     t->asks[t->asks_count] = (struct asked){.ticket = t->ticket, .call = call, .ask = *ask};
+    t->asks[t->asks_count].ask.name_space = (struct mr_str){0};
     t->asks[t->asks_count++].ask.series = NULL;
 }
 
@@ -436,6 +451,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->late_ns = s->late_ns;
     m->delayed_ns = s->delayed_ns;
     m->room_ns = s->room_ns;
+    m->restore_ns = s->restore_ns;
     mr_duration ran = s->finished > s->started ? s->finished - s->started : 0;
     m->feed_ns = mr_training_part_ns(s->training, MR_TRAINING_FEED, ran);
     m->pull_ns = mr_training_part_ns(s->training, MR_TRAINING_PULL, ran);

@@ -43,8 +43,11 @@ enum mr_trace_ask_kind {
 
 struct mr_trace_ask {
     enum mr_trace_ask_kind kind;
-    mr_job_id job; /* 0: an account of all jobs between `from_ns` and `until_ns` */
+    mr_job_id job; /* 0: an account of more than one job between `from_ns` and `until_ns` */
     uint64_t from_ns, until_ns;
+    /* ACCOUNT, if `job` is 0: the namespace of the jobs; empty: all jobs. Lent until mr_trace_ask
+     * returns. */
+    struct mr_str name_space;
     uint32_t steps_max;        /* ACCOUNT: limit of steps of the critical path */
     struct mr_trace_want want; /* SPANS */
     /* SPANS: owned until it is passed to mr_trace_ask; NULL: none. Sets want.filter. */

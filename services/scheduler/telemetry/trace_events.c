@@ -15,7 +15,7 @@
 #define SEGMENTS_MAX 128u
 
 struct table { /* the JOINED events of present workers, or the ACCEPTED events of unfinished jobs */
-    struct mr_trace_event *events; /* names are owned */
+    struct mr_trace_event *events; /* texts are owned */
     uint32_t count, room;
     struct mr_index index; /* by job, or by the worker's incarnation */
 };
@@ -54,12 +54,23 @@ static uint32_t table_find(const struct table *t, uint64_t key)
     return mr_index_find(&t->index, mr_hash_u64(key), key_eq, t, &key);
 }
 
+static struct mr_str text_copy(struct mr_str text)
+{
+    return mr_str_of(mr_copy(text.n ? text.p : "", MR_MAX(text.n, (size_t)1)), text.n);
+}
+
+static void texts_release(struct mr_trace_event *e)
+{
+    mr_release(mr_unconst(e->name.p));
+    mr_release(mr_unconst(e->name_space.p));
+}
+
 static void table_remove(struct table *t, uint64_t key)
 {
     uint32_t at = table_find(t, key);
     if (at == MR_INDEX_NONE) return;
     (void)mr_index_remove(&t->index, key_hash(t, at), at);
-    mr_release(mr_unconst(t->events[at].name.p));
+    texts_release(&t->events[at]);
     uint32_t last = --t->count;
     if (at == last) return;
     (void)mr_index_remove(&t->index, key_hash(t, last), last);
@@ -76,8 +87,8 @@ static void table_add(struct table *t, const struct mr_trace_event *e)
         t->room = more;
     }
     t->events[t->count] = *e;
-    t->events[t->count].name =
-        mr_str_of(mr_copy(e->name.n ? e->name.p : "", MR_MAX(e->name.n, (size_t)1)), e->name.n);
+    t->events[t->count].name = text_copy(e->name);
+    t->events[t->count].name_space = text_copy(e->name_space);
     mr_index_add(&t->index, mr_hash_u64(key_of(e)), t->count, key_hash, t);
     t->count++;
 }
@@ -85,7 +96,7 @@ static void table_add(struct table *t, const struct mr_trace_event *e)
 static void table_fini(struct table *t)
 {
     for (uint32_t i = 0; i < t->count; i++)
-        mr_release(mr_unconst(t->events[i].name.p));
+        texts_release(&t->events[i]);
     mr_release(t->events);
     mr_index_fini(&t->index);
 }

@@ -84,7 +84,9 @@ void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
     const struct mr_job_account *a = &answer->account;
     Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
     if (answer->err) {
-        mr_shell_fail(call, answer->err, "the trace has nothing of that job");
+        mr_shell_fail(call, answer->err, "%s",
+            graph ? "the trace has nothing of that job"
+                  : "namespace: no job of this namespace was in the cluster in the window");
         return;
     }
     m.from_ns = a->from_ns;

@@ -35,6 +35,7 @@ void mr_trace_question_free(struct mr_trace_question **qp)
     mr_trace_view_fini(&q->view);
     mr_trace_filter_free(&q->ask.filter);
     mr_release(q->segments);
+    mr_release(q->name_space);
     mr_release(q);
 }
 
@@ -90,6 +91,7 @@ static struct mr_trace_answer *answer(struct mr_trace_reader *r, const struct mr
     mr_trace_gather_init(&a->gather, &q->ask.want);
     if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
         const struct mr_job_account_ask ask = {.job = q->ask.job,
+            .name_space = q->name_space ? mr_str(q->name_space) : MR_STR(""),
             .from_ns = q->ask.from_ns,
             .until_ns = q->ask.until_ns,
             .now_ns = q->now_ns,

@@ -20,6 +20,7 @@ struct mr_trace_question {
     mr_job_id *segments;
     uint32_t segments_count;
     struct mr_series_ask series; /* SAMPLES */
+    char *name_space;            /* ACCOUNT: owned text; NULL: none */
 };
 
 struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thread */

@@ -209,6 +209,7 @@ static void one_span(
         .late_ns = in->late_ns,
         .delayed_ns = in->delayed_ns,
         .room_ns = in->room_ns,
+        .restore_ns = in->restore_ns,
         .training = in->training,
         .held = in->held,
         .bytes = in->bytes};
@@ -264,7 +265,6 @@ static void forget(struct mr_trace_writer *w, mr_job_id job)
 static void event(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time now)
 {
     struct mr_trace_event_copy *e = m->p;
-    e->event.name = mr_str(e->name);
     mr_trace_events_take(w->events, now, &e->event);
     mr_release(e);
 }

@@ -26,8 +26,8 @@ enum mr_trace_message_kind {
 };
 
 struct mr_trace_event_copy {
-    struct mr_trace_event event; /* without `name` */
-    char name[];                 /* ends with a NUL */
+    struct mr_trace_event event; /* its texts are in `texts` */
+    char texts[];
 };
 
 struct mr_trace_message {

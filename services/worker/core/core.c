@@ -73,6 +73,7 @@ static struct columns columns_new(struct mr_arena *a)
         .delayed = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .training = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .room = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .restore = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
         .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
 }

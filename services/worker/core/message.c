@@ -22,7 +22,7 @@ static void columns_clear(struct columns *c)
     c->runs_count = c->count = c->objects_count = c->failures_count = 0;
     c->inlined_bytes = c->texts_bytes = 0;
     c->any_not_ok = c->any_input = c->any_output = c->any_late = c->any_waited = false;
-    c->any_delayed = c->any_room = c->any_training = false;
+    c->any_delayed = c->any_room = c->any_restore = c->any_training = false;
 }
 
 static void columns_failure(struct columns *c, struct mr_blob **blob)
@@ -65,6 +65,7 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->waited[i] = r->waited_ns;
     c->delayed[i] = r->delayed_ns;
     c->room[i] = r->room_ns;
+    c->restore[i] = r->restore_ns;
     c->training[i] = r->training;
     c->any_input = c->any_input || r->input_ns;
     c->any_output = c->any_output || r->output_ns;
@@ -72,6 +73,7 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->any_waited = c->any_waited || r->waited_ns;
     c->any_delayed = c->any_delayed || r->delayed_ns;
     c->any_room = c->any_room || r->room_ns;
+    c->any_restore = c->any_restore || r->restore_ns;
     c->any_training = c->any_training || r->training;
     c->any_not_ok = c->any_not_ok || r->outcome != MR_OUTCOME_OK;
     if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_worker__blob_at(r->blob), bytes);
@@ -114,6 +116,7 @@ static struct mr_ws_completed columns_lend(struct columns *c)
         .waited_ns = c->any_waited ? c->waited : NULL,
         .delayed_ns = c->any_delayed ? c->delayed : NULL,
         .room_ns = c->any_room ? c->room : NULL,
+        .restore_ns = c->any_restore ? c->restore : NULL,
         .training = c->any_training ? c->training : NULL,
         .slot = c->slot,
         .failures = c->failures,

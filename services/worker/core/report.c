@@ -32,6 +32,7 @@ static void row_parts(struct mr_worker *w, const struct task *t, const struct mr
     row->late_ns = r->late_ns;
     row->delayed_ns = r->delayed_ns;
     row->room_ns = r->room_ns;
+    row->restore_ns = r->restore_ns;
     row->training = r->training;
     if (t->inputs_at) row->waited_ns = r->started_ns - MR_MIN(t->inputs_at, r->started_ns);
 }

@@ -16,10 +16,10 @@ struct outrow { /* a completion to be sent */
     mr_duration duration_ns, cpu_ns;
     /* parts of the duration (strand_item.h) */
     mr_duration input_ns, output_ns, late_ns;
-    mr_duration waited_ns;           /* time from the arrival of the last input to the start */
-    mr_duration delayed_ns, room_ns; /* strand_item.h */
-    uint64_t training;               /* account/training_shares.h */
-    struct mr_blob *failure;         /* struct failure and its texts */
+    mr_duration waited_ns; /* time from the arrival of the last input to the start */
+    mr_duration delayed_ns, room_ns, restore_ns; /* strand_item.h */
+    uint64_t training;                           /* account/training_shares.h */
+    struct mr_blob *failure;                     /* struct failure and its texts */
 };
 
 struct failure {
@@ -38,13 +38,13 @@ struct columns { /* the columns of one message to the scheduler */
     uint32_t *index, *attempt, *inline_bytes, *slot, *outcome;
     unsigned char *inlined;
     uint64_t *maker, *number, *object_bytes, *started, *duration, *cpu;
-    uint64_t *input, *output, *late, *waited, *delayed, *room, *training;
+    uint64_t *input, *output, *late, *waited, *delayed, *room, *restore, *training;
     struct mr_ws_failure *failures;
     struct mr_blob **texts; /* blobs with the texts of `failures` */
     size_t inlined_bytes, inlined_max, texts_bytes;
     uint32_t runs_count, count, objects_count, failures_count;
     bool any_not_ok, any_input, any_output, any_late, any_waited, any_delayed, any_room,
-        any_training;
+        any_restore, any_training;
 };
 
 struct refs {

@@ -61,10 +61,11 @@ struct mr_strand_result {
     mr_duration duration_ns;
     mr_duration cpu_ns;
     /* input_ns, output_ns and late_ns are parts of duration_ns */
-    mr_duration input_ns;  /* time to map and load inputs */
-    mr_duration output_ns; /* time to store the result; 0 for a small result */
-    mr_duration room_ns;   /* part of output_ns in which the store had no room */
-    mr_duration late_ns;   /* time in which the thread could run, but the kernel ran another */
+    mr_duration input_ns;   /* time to map and load inputs */
+    mr_duration restore_ns; /* part of input_ns in which the store read inputs back from disk */
+    mr_duration output_ns;  /* time to store the result; 0 for a small result */
+    mr_duration room_ns;    /* part of output_ns in which the store had no room */
+    mr_duration late_ns;    /* time in which the thread could run, but the kernel ran another */
     /* time before the start in which the worker's threads could run, but the kernel ran others */
     mr_duration delayed_ns;
     uint64_t training; /* shares of duration_ns (account/training_shares.h) */

@@ -253,7 +253,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_assert(item->op < x->env->ops_count);
     mr_duration delayed = mr_executor_times_begin(x, now);
     x->waited_cpu = x->stolen_cpu = 0;
-    x->input_ns = x->output_ns = x->room_ns = 0;
+    x->input_ns = x->restore_ns = x->output_ns = x->room_ns = 0;
     x->training = (struct mr_op_training_times){0};
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
@@ -271,6 +271,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     item->result.duration_ns = end - now;
     mr_duration cpu = mr_executor_cpu_of(x, now, end);
     item->result.input_ns = x->input_ns;
+    item->result.restore_ns = x->restore_ns;
     item->result.output_ns = x->output_ns;
     item->result.room_ns = x->room_ns;
     const mr_duration parts[MR_TRAINING_PARTS] = {

@@ -65,6 +65,7 @@ static int map_object(
         mr_store_get_or_stop(x->env->store, id, NULL, GET_TIMEOUT, mr_executor_stop_of(x), view, e);
     if (err) return err;
     x->views_count++;
+    x->restore_ns += view->restored_ns;
     in->object = id;
     in->extent = mr_str_of(view->p, view->bytes);
     return MR_OK;
@@ -153,6 +154,7 @@ static int load(struct mr_executor *x, mr_object_id id, struct mr_str *extent, s
             mr_store_get_or_stop(x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
     if (mr_executor_store_answered(x, err)) return err;
     x->views_count++;
+    x->restore_ns += view->restored_ns;
     *extent = mr_str_of(view->p, view->bytes);
     return MR_OK;
 }
@@ -164,6 +166,14 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     int err = load(x, id, extent, e);
     x->input_ns += mr_clock_now() - from;
     return err;
+}
+
+/* True: the input is an object, so mr_executor_inputs measures the time of mapping it. */
+static bool is_object(const struct mr_executor *x, const struct mr_strand_input *from)
+{
+    if (from->kind != MR_STRAND_ITEM) return from->kind == MR_STRAND_OBJECT;
+    const struct mr_strand_result *r = &x->run->strand->items[from->item].result;
+    return r->end == MR_STRAND_DONE && !r->pack.n && !x->local_values[from->item].p;
 }
 
 static int item_result(struct mr_executor *x, uint32_t i, const struct mr_strand_input *from,
@@ -198,10 +208,10 @@ int mr_executor_inputs(struct mr_executor *x)
         struct mr_error e;
         int err = MR_OK;
         *in = (struct mr_op_input){0};
+        if (!from_ns && is_object(x, from)) from_ns = mr_clock_now();
         switch (from->kind) {
         case MR_STRAND_PACK: in->pack = from->pack; break;
         case MR_STRAND_OBJECT:
-            if (!from_ns) from_ns = mr_clock_now();
             err =
                 by_reference ? refer_object(x, from, in, &e) : map_object(x, from->object, in, &e);
             if (err) return input_gone(x, i, err, &e);

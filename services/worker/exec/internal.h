@@ -66,6 +66,7 @@ struct mr_executor {
     uint32_t settled;            /* items before this one will not change any more */
     struct mr_strand_item *item;
     mr_duration input_ns;                 /* time that the item spent on its inputs */
+    mr_duration restore_ns;               /* part of input_ns: the store read inputs from disk */
     mr_duration output_ns;                /* time that the item spent on storing its result */
     mr_duration room_ns;                  /* part of output_ns in which the store had no room */
     struct mr_op_training_times training; /* of an item that is a training role; else 0 */

@@ -30,6 +30,7 @@ struct mr_trace_span {
     uint64_t inputs;
     uint64_t cpu_ns;
     uint64_t input_ns;   /* time to map and load inputs */
+    uint64_t restore_ns; /* part of input_ns in which the store read inputs back from disk */
     uint64_t output_ns;  /* time to store the result */
     uint64_t room_ns;    /* part of output_ns in which the store had no room */
     uint64_t late_ns;    /* time in which the thread could run and the kernel ran another one */

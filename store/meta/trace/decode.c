@@ -144,7 +144,7 @@ static void take_measured(struct decoder *d, struct measured *m, struct mr_trace
 {
     m->mask = take_u32(d);
     if (m->mask & ~(unsigned)(RECEIVED | INPUTS | INPUT | OUTPUT | LATE | HELD | LAST | DELAYED |
-                              ROOM | TRAINING))
+                              ROOM | TRAINING | RESTORE))
         d->bad = true;
     if (m->mask & RECEIVED) m->received = take(d);
     if (m->mask & INPUTS) m->inputs = take_difference(d, 0);
@@ -156,6 +156,7 @@ static void take_measured(struct decoder *d, struct measured *m, struct mr_trace
     if (m->mask & DELAYED) s->delayed_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & ROOM) s->room_ns = take(d) * MR_TRACE_TICK_NS;
     if (m->mask & TRAINING) s->training = take(d);
+    if (m->mask & RESTORE) s->restore_ns = take(d) * MR_TRACE_TICK_NS;
 }
 
 static void put_in_time(const struct measured *m, struct lane *l, struct mr_trace_span *s)
@@ -187,7 +188,7 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     s->attempt = 1;
     s->outcome = s->held = 0;
     s->inputs = s->input_ns = s->output_ns = s->late_ns = s->delayed_ns = 0;
-    s->room_ns = s->training = 0;
+    s->room_ns = s->training = s->restore_ns = 0;
     if (flags & MORE) has = take_more(d, l, s, &is_measured);
     if (is_measured) take_measured(d, &m, s);
     s->bytes = l->bytes;

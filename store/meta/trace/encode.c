@@ -257,6 +257,7 @@ static unsigned measured_of(
            (s->inputs ? INPUTS : 0u) | (s->input_ns ? INPUT : 0u) | (s->output_ns ? OUTPUT : 0u) |
            (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u) | (s->delayed_ns ? DELAYED : 0u) |
            (s->room_ns ? ROOM : 0u) | (s->training ? TRAINING : 0u) |
+           (s->restore_ns ? RESTORE : 0u) |
            ((uint64_t)s->index - s->last_input != e->distance ? LAST : 0u);
 }
 
@@ -280,6 +281,7 @@ static unsigned char *put_measured(struct mr_trace_encoder *e, unsigned char *p,
     if (mask & DELAYED) p = put(p, s->delayed_ns / MR_TRACE_TICK_NS);
     if (mask & ROOM) p = put(p, s->room_ns / MR_TRACE_TICK_NS);
     if (mask & TRAINING) p = put(p, s->training);
+    if (mask & RESTORE) p = put(p, s->restore_ns / MR_TRACE_TICK_NS);
     return p;
 }
 

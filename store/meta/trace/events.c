@@ -7,11 +7,16 @@
 #include "base/utf8.h"
 #include "store/meta/trace/internal.h"
 
-enum { F_KIND = 1, F_AT, F_SINCE, F_INCARNATION, F_JOB, F_SLOTS, F_NAME };
+enum { F_KIND = 1, F_AT, F_SINCE, F_INCARNATION, F_JOB, F_SLOTS, F_NAME, F_NAMESPACE };
 
 void mr_trace_events_begin(struct mr_buf *block, mr_job_id segment)
 {
     mr_trace__records_begin(block, KIND_EVENTS, segment);
+}
+
+static void add_text(struct mr_buf *b, uint32_t field, struct mr_str text)
+{
+    if (text.n && text.n <= MR_TRACE_NAME_BYTES_MAX) mr_protowire_add_bytes(b, field, text);
 }
 
 static void add_number(struct mr_buf *b, uint32_t field, uint64_t v)
@@ -28,8 +33,8 @@ void mr_trace_events_add(struct mr_buf *block, const struct mr_trace_event *e)
     add_number(block, F_INCARNATION, e->incarnation);
     add_number(block, F_JOB, e->job.v);
     add_number(block, F_SLOTS, e->slots);
-    if (e->name.n && e->name.n <= MR_TRACE_NAME_BYTES_MAX)
-        mr_protowire_add_bytes(block, F_NAME, e->name);
+    add_text(block, F_NAME, e->name);
+    add_text(block, F_NAMESPACE, e->name_space);
     mr_trace__record_end(block, began, e->at);
 }
 
@@ -54,10 +59,12 @@ static int one_event(void *ctx, struct mr_str bytes)
         case F_JOB: e.job.v = f.value; break;
         case F_SLOTS: e.slots = (uint32_t)MR_MIN(f.value, MR_SLOTS_MAX); break;
         case F_NAME: e.name = f.bytes; break;
+        case F_NAMESPACE: e.name_space = f.bytes; break;
         default: break; /* a field of a later version */
         }
     }
-    if (err != MR_ENOENT || !mr_utf8_is_valid(e.name)) return MR_EFORMAT;
+    if (err != MR_ENOENT || !mr_utf8_is_valid(e.name) || !mr_utf8_is_valid(e.name_space))
+        return MR_EFORMAT;
     d->fn(d->ctx, &e);
     return MR_OK;
 }

@@ -35,6 +35,7 @@ struct mr_trace_event {
     /* JOINED, GONE, PAUSED: the worker's name. ACCEPTED: the client that submitted the job. Lent by
      * the block. */
     struct mr_str name;
+    struct mr_str name_space; /* ACCEPTED: the job's namespace. Empty: none. Lent by the block. */
 };
 
 /* Returns the id under which a segment is stored that begins at `second`. */

@@ -19,10 +19,10 @@
  *   the bytes are those of the lane's last span. Without TRIED: attempt 1, outcome 0.
  * - The measurements: a varint of bits that says which numbers follow. RECEIVED is 0 if it is not
  *   known, else 1 plus the zigzag-encoded difference received minus sent. INPUTS is inputs minus
- *   sent. INPUT, OUTPUT, LATE, HELD, DELAYED, ROOM and TRAINING are plain numbers. LAST is index
- *   minus last_input. Without RECEIVED, received is the lane's last received. Without LAST, the
- *   difference is that of the span before, and 0 in the block's first span. Any other measurement
- *   without its bit is 0.
+ *   sent. INPUT, OUTPUT, LATE, HELD, DELAYED, ROOM, TRAINING and RESTORE are plain numbers. LAST is
+ *   index minus last_input. Without RECEIVED, received is the lane's last received. Without LAST,
+ *   the difference is that of the span before, and 0 in the block's first span. Any other
+ *   measurement without its bit is 0.
  * - SENT: sent minus the lane's last accounted. Absent: sent is the lane's last sent.
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
  * - Two fields have no flag of their own: started minus the lane's last finished, and finished
@@ -55,7 +55,7 @@
 #define KIND_SAMPLES 16 /* samples.h */
 /* one block has at most this many lanes, this many workers and this many operators */
 #define NUMBERS_MAX 4096u
-#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 3 + 26 * 10)
+#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 3 + 27 * 10)
 #define SPAN_BYTES_MIN 2
 
 enum { LANE = 1, OP = 2, INDEX = 4, MORE = 8, SENT = 16, READY = 32, ACCOUNTED = 64, CPU = 128 };
@@ -72,7 +72,8 @@ enum {
     LAST = 64,
     DELAYED = 128,
     ROOM = 256,
-    TRAINING = 512
+    TRAINING = 512,
+    RESTORE = 1024
 };
 
 struct head {

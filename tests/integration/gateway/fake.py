@@ -172,7 +172,10 @@ class Fake:
     def Cluster_Account(self, request, context):
         if request.from_ns and request.until_ns and request.from_ns >= request.until_ns:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "from_ns: expected a time before until_ns")
-        answer = self.types.ProfileResponse(wall_ns=5, slots=2, slot_ns=10, from_ns=1, until_ns=6)
+        if request.namespace not in ("", "ns"):
+            context.abort(grpc.StatusCode.NOT_FOUND, "namespace: no job of this namespace was in the cluster in the window")
+        other = 4 if request.namespace else 0
+        answer = self.types.ProfileResponse(wall_ns=5, slots=2, slot_ns=10, other_ns=other, from_ns=1, until_ns=6)
         answer.classes["compute"] = 10
         return answer
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -118,11 +119,22 @@ class Shapes(Case):
         self.assertGreater(classes["transfer"] + classes["input"] + classes["blocked"], 0)
 
     def test_a_graph_that_spills(self):
+        """The first job makes values of 160 MiB, of which 64 MiB fit in memory. The tasks of the second
+        job read each value once, so they wait until the store has read most of them back from disk."""
         c = self.cluster(2, "--memory", "64MiB")
-        n = 12
+        n = 20
         tasks = {f"x{i}": {"op": "array.full", "args": [[1 << 20], float(i)]} for i in range(n)}
         tasks["all"] = {"op": "array.concat", "args": [[ref(f"x{i}") for i in range(3)]]}
-        self.account(self.done(c, {"tasks": tasks, "targets": list(tasks)}))
+        self.account(self.done(c, {"tasks": tasks, "targets": list(tasks), "namespace": "large"}))
+        tasks = {f"s{i}": {"op": "array.reduce_partial", "args": [ref(f"x{i}"), "sum"]} for i in range(n)}
+        job = c.run({"tasks": tasks, "targets": list(tasks), "namespace": "large"})["id"]
+        restore = self.account(self.profile(c, job))["restore"]
+        spans = c.get(f"/v1/jobs/{job}/timeline")["spans"]
+        self.assertLessEqual(set(tasks), {s["key"] for s in spans})
+        for s in spans:
+            self.assertLessEqual(int(s.get("restore_ns", 0)), int(s.get("input_ns", 0)), s)
+        self.assertGreater(restore, 0)
+        self.assertLessEqual(restore, sum(int(s.get("restore_ns", 0)) for s in spans) / 1e9 + 1e-3)
 
     @staticmethod
     def executors_cpu(c):
@@ -330,6 +342,46 @@ class Causes(Case):
                 self.assertEqual(self.c.run(naps(10, 0.01))["state"], "JOB_DONE")
         run()
         self.planted(self.window(run), "client", 9 * 0.2 * 2)
+
+    def test_namespaces_share_the_time_of_the_slots(self):
+        """Jobs of two namespaces and a job without a namespace run in a window. Each account has the
+        time of all slots. The time in which slots ran tasks of the account's own jobs adds up."""
+        begun = time.time_ns()
+        more = {f"m{i}": {"op": "inc", "args": [i]} for i in range(50)}
+        for graph in ({**naps(20, 0.01), "namespace": "left"}, {"tasks": more, "targets": list(more), "namespace": "left"},
+                      {**naps(10, 0.01), "namespace": "right & far"}):
+            self.done(self.c, graph)
+        alone = self.done(self.c, naps(5, 0.01))
+        window = {"from_ns": begun, "until_ns": time.time_ns()}
+
+        def path(**ask):
+            return f"/v1/account?{urllib.parse.urlencode({**window, **ask})}"
+
+        def own(p):
+            return (int(p["slot_ns"]) * (1 - p["white_space"]) - int(p.get("other_ns", 0))) / 1e9
+        every, left, right = (self.c.get(path(**ask)) for ask in ({}, {"namespace": "left"}, {"namespace": "right & far"}))
+        for p in (left, right):
+            self.assertEqual(self.account(p), self.account(every))
+            self.assertNotIn("critical_path", p)
+        self.assertEqual(int(every.get("other_ns", 0)), 0)
+        self.assertEqual({r["op"]: int(r["tasks"]) for r in left["ops"]}, {"sleep": 20, "inc": 50})
+        self.assertEqual({r["op"]: int(r["tasks"]) for r in right["ops"]}, {"sleep": 10})
+        self.assertGreaterEqual(own(left), 20 * 0.01)
+        self.assertGreaterEqual(own(right), 10 * 0.01)
+        self.assertAlmostEqual(own(every), own(left) + own(right) + own(alone), delta=0.001)
+        status, _, answer = self.c.request("GET", path(namespace="nowhere"))
+        self.assertEqual(status, 404)
+        self.assertIn("namespace: no job", answer.decode())
+
+        told = self.c.cli("profile", "--namespace", "right & far", "--from", str(begun), "--to", str(window["until_ns"]), "--json")
+        self.assertEqual(json.loads(told[1]), right)
+        text = self.c.cli("profile", "--namespace", "left", "--last", "10m")[1]
+        self.assertRegex(text, r"^namespace left: .* slot time.*\n.* s of it went into tasks of other jobs\n")
+        for flags, why in ((("j1-1", "--namespace", "left"), "--namespace: expected no job"),
+                           (("j1-1", "--to", "7"), "--to: expected no job"), (("--from", "7", "--to", "7"), "from_ns: expected")):
+            code, _, err = self.c.cli("profile", *flags, check=False)
+            self.assertNotEqual(code, 0)
+            self.assertIn(why, err)
 
     def test_a_resource_that_only_one_worker_has(self):
         """Only one of the two slots may run the tasks. Each task sleeps for 20 ms."""

@@ -208,13 +208,34 @@ static void a_task_that_was_held_back_names_the_reason(void **state)
     t.ready = MS(1);
     t.received = t.sent = MS(501);
     t.inputs = MS(601);
-    t.is_restored = true;
     give(t);
     end(1);
     assert_int_equal(ms_of(MR_ACCOUNT_MEMORY), 100);
     assert_int_equal(ms_of(MR_ACCOUNT_RESTRICTED), 200);
-    assert_int_equal(ms_of(MR_ACCOUNT_RESTORE), 100);
+    assert_int_equal(ms_of(MR_ACCOUNT_TRANSFER), 100);
     assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 600);
+}
+
+/* The store reads an input from disk for 300 of the 400 ms that the inputs take. The second task
+ * claims to have waited for the disk for longer than its inputs took. */
+static void the_wait_for_an_input_from_disk_is_a_restore(void **state)
+{
+    (void)state;
+    begin_slots(1);
+    mr_account_job(at.a, 0, 0, MS(1), MS(1));
+    struct mr_account_task t = ran(0, 0, 1, 501);
+    t.input_ns = MS(400);
+    t.restore_ns = MS(300);
+    t.cpu_ns = MS(100);
+    give(t);
+    t = ran(1, 0, 501, 1001);
+    t.input_ns = MS(100);
+    t.restore_ns = MS(200);
+    give(t);
+    end(1);
+    assert_int_equal(ms_of(MR_ACCOUNT_RESTORE), 400);
+    assert_int_equal(ms_of(MR_ACCOUNT_INPUT), 100);
+    assert_int_equal(ms_of(MR_ACCOUNT_COMPUTE), 500);
 }
 
 /* The next task was ready long ago, but the scheduler learned only at 301 that the slot was free.
@@ -482,6 +503,7 @@ int main(void)
         cmocka_unit_test(measured_times_longer_than_the_run_are_cut),
         cmocka_unit_test(each_step_of_a_task_has_its_class),
         cmocka_unit_test(a_task_that_was_held_back_names_the_reason),
+        cmocka_unit_test(the_wait_for_an_input_from_disk_is_a_restore),
         cmocka_unit_test(a_late_completion_of_the_slot_is_a_report),
         cmocka_unit_test(a_slot_waits_for_what_the_chain_waits_for),
         cmocka_unit_test(a_task_that_was_sent_early_waits_for_its_input_only),

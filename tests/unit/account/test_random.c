@@ -1,8 +1,11 @@
 /* The account of random runs, and of many small jobs. */
+#include "account/share.h"
 #include "base/rng.h"
 #include "tests/unit/account/rig.h"
 
 #define LANES 5
+#define JOBS 30
+#define SPACES 3
 
 struct made {
     mr_time finished, accounted;
@@ -52,21 +55,54 @@ static void random_job(
     *now = mr_rng_below(r, 2) ? over : submitted;
 }
 
+/* Takes the account of JOBS random jobs on LANES slots. */
+static void random_run(struct mr_rng *r)
+{
+    mr_time lane_free[LANES], now = MS(1);
+    begin(MS(1), MS(1) + mr_rng_below(r, MS(400)) + 1);
+    for (uint32_t i = 0; i < LANES; i++) {
+        lane_free[i] = MS(1) + mr_rng_below(r, MR_MS);
+        mr_account_lane(at.a, i, MS(1), lane_free[i]);
+    }
+    for (uint32_t job = 0; job < JOBS; job++)
+        random_job(r, job, job * 64, lane_free, &now);
+    end(LANES);
+}
+
 static void random_runs_are_covered_once(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct mr_rng r;
-        mr_time lane_free[LANES], now = MS(1);
         mr_rng_init(&r, seed);
-        begin(MS(1), MS(1) + mr_rng_below(&r, MS(400)) + 1);
-        for (uint32_t i = 0; i < LANES; i++) {
-            lane_free[i] = MS(1) + mr_rng_below(&r, MR_MS);
-            mr_account_lane(at.a, i, MS(1), lane_free[i]);
+        random_run(&r);
+    }
+}
+
+/* Each job belongs to one of SPACES namespaces, or to none. */
+static void the_busy_times_of_all_namespaces_add_up(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        static bool is_own[SPACES + 1][JOBS];
+        struct mr_rng r;
+        uint64_t busy = 0;
+        mr_rng_init(&r, seed);
+        memset(is_own, 0, sizeof is_own);
+        for (uint32_t job = 0; job < JOBS; job++)
+            is_own[mr_rng_below(&r, SPACES + 1)][job] = true;
+        random_run(&r);
+        for (uint32_t i = 0; i <= SPACES; i++) {
+            struct mr_account_share s = {.is_own = is_own[i], .jobs_count = JOBS};
+            uint64_t all = 0;
+            for (uint32_t k = 0; k < at.count; k++)
+                (void)mr_account_share_add(&s, &at.pieces[k]);
+            for (uint32_t k = 0; k < MR_ACCOUNT_CLASSES; k++)
+                all += s.sums.ns[k];
+            assert_int_equal(all, LANES * (at.until - at.from));
+            busy += mr_account_share_busy(&s);
         }
-        for (uint32_t job = 0; job < 30; job++)
-            random_job(&r, job, job * 64, lane_free, &now);
-        end(LANES);
+        assert_int_equal(busy, mr_account_sums_busy(&at.sums));
     }
 }
 
@@ -103,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_runs_are_covered_once),
+        cmocka_unit_test(the_busy_times_of_all_namespaces_add_up),
         cmocka_unit_test(an_idle_slot_beside_many_jobs),
     };
     return cmocka_run_group_tests_name("account_random", tests, NULL, teardown);

@@ -73,6 +73,7 @@ static void assert_same(const struct mr_trace_span *a, const struct mr_trace_spa
     assert_true(tick(a->late_ns) == b->late_ns);
     assert_true(tick(a->delayed_ns) == b->delayed_ns);
     assert_true(tick(a->room_ns) == b->room_ns);
+    assert_true(tick(a->restore_ns) == b->restore_ns);
     assert_true(a->training == b->training);
     assert_int_equal(a->held, b->held);
     assert_int_equal(a->last_input, b->last_input);
@@ -152,7 +153,7 @@ static void times_of_all_64_bits_come_back(void **state)
         uint64_t *times[] = {&spans[i].ready, &spans[i].sent, &spans[i].started, &spans[i].finished,
             &spans[i].accounted, &spans[i].cpu_ns, &spans[i].received, &spans[i].inputs,
             &spans[i].input_ns, &spans[i].output_ns, &spans[i].late_ns, &spans[i].delayed_ns,
-            &spans[i].room_ns, &spans[i].training};
+            &spans[i].room_ns, &spans[i].training, &spans[i].restore_ns};
         for (size_t k = 0; k < MR_ARRAY_LEN(times); k++)
             *times[k] = edges[mr_rng_below(&r, MR_ARRAY_LEN(edges))];
         spans[i].attempt = i % 4 ? 1 : UINT32_MAX;

@@ -14,7 +14,7 @@
 
 static struct {
     struct mr_trace_event events[16];
-    char names[16][16];
+    char names[16][16], spaces[16][16];
     uint32_t count;
 } decoded;
 static struct mr_buf block;
@@ -39,9 +39,10 @@ static void on_event(void *ctx, const struct mr_trace_event *e)
 {
     (void)ctx;
     if (decoded.count == MR_ARRAY_LEN(decoded.events)) return;
-    decoded.events[decoded.count] = *e;
-    (void)snprintf(
-        decoded.names[decoded.count++], sizeof decoded.names[0], "%.*s", MR_STR_ARG(e->name));
+    uint32_t i = decoded.count++;
+    decoded.events[i] = *e;
+    (void)snprintf(decoded.names[i], sizeof decoded.names[i], "%.*s", MR_STR_ARG(e->name));
+    (void)snprintf(decoded.spaces[i], sizeof decoded.spaces[i], "%.*s", MR_STR_ARG(e->name_space));
 }
 
 static const struct mr_trace_event all[] = {{.kind = MR_TRACE_EVENT_BEGAN, .at = 5},
@@ -52,6 +53,12 @@ static const struct mr_trace_event all[] = {{.kind = MR_TRACE_EVENT_BEGAN, .at =
         .slots = MR_SLOTS_MAX,
         .name = MR_STR_INIT("worker-0")},
     {.kind = MR_TRACE_EVENT_ACCEPTED, .at = 9, .since = 8, .job = {77}, .name = MR_STR_INIT("ann")},
+    {.kind = MR_TRACE_EVENT_ACCEPTED,
+        .at = 9,
+        .since = 8,
+        .job = {78},
+        .name = MR_STR_INIT("ann"),
+        .name_space = MR_STR_INIT("beamline")},
     {.kind = MR_TRACE_EVENT_OVER, .at = 10, .job = {77}},
     {.kind = MR_TRACE_EVENT_GONE, .at = 11, .incarnation = 1, .name = MR_STR_INIT("worker-0")}};
 
@@ -69,6 +76,7 @@ static void events_come_back(void **state)
         assert_true(a->incarnation == b->incarnation);
         assert_int_equal(a->slots, b->slots);
         assert_string_equal(decoded.names[i], a->name.p ? a->name.p : "");
+        assert_string_equal(decoded.spaces[i], a->name_space.p ? a->name_space.p : "");
     }
 }
 

@@ -97,7 +97,8 @@ static void what_there_is_is_counted(void **state)
     assert_int_equal(x->bytes, 300);
     assert_true(mr_object_id_eq(x->id, id_of(7, 7)));
     seal(w, 9, id_of(7, 7), mine, MIB, 300, 0);
-    /* The flag PULLED is not set, because the object came from this store's disk. */
+    assert_int_equal(effect(w, MR_OX_GOT)->flags, MR_OSTORE_RESTORED);
+    get(w, 1, 6, id_of(7, 7), MR_SECOND, 0); /* the object is in memory now */
     assert_int_equal(effect(w, MR_OX_GOT)->flags, 0);
     stats = stats_of(w);
     assert_int_equal(stats.restores, 1);

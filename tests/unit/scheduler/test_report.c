@@ -330,7 +330,7 @@ static void done_with_parts(struct rig *r, struct rig_worker w, uint64_t job, co
     const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key), bytes = 1;
     uint64_t started = 0, duration = MR_SECOND, input = 1, output = 20, late = 300, delayed = 4000,
-             room = 7, training = 65535;
+             room = 7, restore = 1, training = 65535;
     uint64_t waited = MR_SECOND / 2;
     struct mr_ws_up m = {0};
     m.completed = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
@@ -344,6 +344,7 @@ static void done_with_parts(struct rig *r, struct rig_worker w, uint64_t job, co
         .late_ns = &late,
         .delayed_ns = &delayed,
         .room_ns = &room,
+        .restore_ns = &restore,
         .training = &training,
         .waited_ns = &waited};
     rig_message(r, w, &m);
@@ -367,6 +368,7 @@ static void a_span_has_the_parts_of_its_time(void **state)
     assert_int_equal(s.delayed_ns, 4000);
     assert_int_equal(s.training, 65535);
     assert_int_equal(s.room_ns, 7);
+    assert_int_equal(s.restore_ns, 1);
     assert_int_equal(s.held, MR_SCHED_HELD_NOT);
     rig_done(r, w, job, "t1");
     s = span_of(r, job, "t1", 1);

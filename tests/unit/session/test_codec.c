@@ -130,6 +130,7 @@ static struct mr_ws_completed completed_full(void)
         .waited_ns = times,
         .delayed_ns = times,
         .room_ns = times,
+        .restore_ns = times,
         .training = times,
         .slot = index3,
         .failures = failures,

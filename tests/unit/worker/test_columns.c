@@ -139,7 +139,7 @@ static void each_list_of_tasks_is_checked(void **state)
 
 static struct {
     uint32_t rows;
-    uint64_t input, output, late, waited, delayed, room, training;
+    uint64_t input, output, late, waited, delayed, room, restore, training;
     bool has_input, has_waited;
     uint64_t received_first;
     uint32_t received_count, messages;
@@ -160,6 +160,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         told.waited += c->waited_ns ? c->waited_ns[i] : 0;
         told.delayed += c->delayed_ns ? c->delayed_ns[i] : 0;
         told.room += c->room_ns ? c->room_ns[i] : 0;
+        told.restore += c->restore_ns ? c->restore_ns[i] : 0;
         told.training += c->training ? c->training[i] : 0;
     }
     if (!up->received_count) return;
@@ -187,6 +188,7 @@ static void what_an_executor_measures_is_told(void **state)
         s->items[0].result.late_ns = failed ? 7000 : 300;
         s->items[0].result.delayed_ns = failed ? 9000 : 400;
         s->items[0].result.room_ns = failed ? 11000 : 500;
+        s->items[0].result.restore_ns = failed ? 17000 : 800;
         s->items[0].result.training = failed ? 13000 : 600;
         rig_report(r, s, 1);
     }
@@ -196,6 +198,7 @@ static void what_an_executor_measures_is_told(void **state)
     assert_int_equal(told.late, 7300);
     assert_int_equal(told.delayed, 9400);
     assert_int_equal(told.room, 11500);
+    assert_int_equal(told.restore, 17800);
     assert_int_equal(told.training, 13600);
 }
 

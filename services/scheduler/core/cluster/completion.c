@@ -60,6 +60,7 @@ static void span_measured(struct mr_sched_span *p, const struct row *r)
     if (c->late_ns) p->late_ns = c->late_ns[r->at];
     if (c->delayed_ns) p->delayed_ns = c->delayed_ns[r->at];
     if (c->room_ns) p->room_ns = c->room_ns[r->at];
+    if (c->restore_ns) p->restore_ns = c->restore_ns[r->at];
     if (c->training) p->training = c->training[r->at];
     mr_duration waited = c->waited_ns ? c->waited_ns[r->at] : 0;
     if (waited) p->inputs = p->started - MR_MIN(waited, p->started);

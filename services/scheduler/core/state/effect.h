@@ -92,6 +92,7 @@ struct mr_sched_span {
     mr_time inputs;
     uint64_t cpu_ns;
     mr_duration input_ns;   /* time to map and load inputs */
+    mr_duration restore_ns; /* part of input_ns in which the store read inputs back from disk */
     mr_duration output_ns;  /* time to store the result */
     mr_duration room_ns;    /* part of output_ns in which the store had no room */
     mr_duration late_ns;    /* time in which the thread could run and the kernel ran another one */
