@@ -148,7 +148,8 @@ static void finish(struct mr_whatif_cluster *c, struct mr_whatif_run *r, mr_time
         .started_ns = started,
         .duration_ns = MR_MAX(c->now - started, 1u),
         .cpu_ns = t->cpu_ns,
-        .input_ns = t->input_ns,
+        .has_parts = true};
+    r->strand->parts[r->done] = (struct mr_strand_parts){.input_ns = t->input_ns,
         .restore_ns = t->restore_ns,
         .output_ns = t->output_ns,
         .room_ns = t->room_ns,

@@ -283,10 +283,14 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
 void mr_sessions_receipts(struct mr_shell *sh)
 {
     struct mr_sched_span *spans = (void *)sh->fx.spans.p;
+    const struct mr_sched_span *last = NULL; /* the span for which receipts were searched last */
     for (size_t i = 0; i < sh->fx.spans.n / sizeof *spans; i++) {
         struct mr_sched_span *p = &spans[i];
         const struct mr_session *x = sh->sessions->worker[p->worker];
-        if (x && p->sent && p->started) p->received = mr_receipts_find(&x->receipts, p->sent);
+        if (!x || !p->sent || !p->started) continue;
+        bool is_same = last && last->worker == p->worker && last->sent == p->sent;
+        p->received = is_same ? last->received : mr_receipts_find(&x->receipts, p->sent);
+        last = p;
     }
 }
 

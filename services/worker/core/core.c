@@ -53,7 +53,7 @@ static struct refs refs_new(struct mr_arena *a, uint32_t room)
 
 static struct columns columns_new(struct mr_arena *a)
 {
-    return (struct columns){.runs = MR_ARENA_ARRAY(a, struct mr_ws_run, SEND_ROWS_MAX),
+    struct columns c = {.runs = MR_ARENA_ARRAY(a, struct mr_ws_run, SEND_ROWS_MAX),
         .index = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
         .attempt = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
         .inline_bytes = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
@@ -66,16 +66,11 @@ static struct columns columns_new(struct mr_arena *a)
         .started = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .duration = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .cpu = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .input = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .output = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .late = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .waited = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .delayed = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .training = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .room = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
-        .restore = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
         .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
+    for (unsigned p = 0; p < PARTS; p++)
+        c.parts[p] = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX);
+    return c;
 }
 
 static uint32_t strands_max(const struct mr_worker_config *c)
@@ -88,10 +83,12 @@ static uint32_t strands_max(const struct mr_worker_config *c)
 static size_t arena_bytes(const struct mr_worker_config *c)
 {
     size_t tasks = c->tasks_max, strands = strands_max(c);
-    size_t row = sizeof(struct task) + MR_WORKER_CLASSES_MAX * 4 + sizeof(struct outrow) + 64;
+    size_t row = sizeof(struct task) + MR_WORKER_CLASSES_MAX * 4 + sizeof(struct outrow) +
+                 sizeof(struct outparts) + 64;
     size_t refs = (sizeof(struct mr_ws_run) + 8) * ((size_t)ANSWERS_MAX * 4 + tasks + 8192);
     return tasks * row + c->values_max * (sizeof(struct value) + 4) +
-           c->outbox_max * sizeof(struct outrow) + refs + ANSWERS_MAX * sizeof(struct missing_row) +
+           c->outbox_max * (sizeof(struct outrow) + sizeof(struct outparts)) + refs +
+           ANSWERS_MAX * sizeof(struct missing_row) +
            strands *
                (sizeof(struct mr_strand) + 8 + STRAND_INPUTS_MAX * sizeof(struct mr_strand_input)) +
            JOBS_MAX * sizeof(struct job) + NODES_MAX * 1024 + ((size_t)64 << 20);
@@ -114,6 +111,7 @@ static void tables_new(struct mr_worker *w)
     w->strands = MR_ARENA_ARRAY(a, struct mr_strand, strands_max(c));
     w->strands_free = MR_ARENA_ARRAY(a, uint32_t, strands_max(c));
     w->outbox = MR_ARENA_ARRAY(a, struct outrow, c->outbox_max + c->tasks_max);
+    w->out_parts = MR_ARENA_ARRAY(a, struct outparts, c->outbox_max + c->tasks_max);
     w->given = refs_new(a, ANSWERS_MAX);
     w->started = refs_new(a, ANSWERS_MAX);
     w->unknown = refs_new(a, ANSWERS_MAX);

@@ -103,6 +103,8 @@ mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 struct outrow *mr_worker__out_add(
     struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt, enum mr_outcome outcome);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
+/* sets the parts of the row that was added last */
+void mr_worker__out_parts(struct mr_worker *w, const struct outparts *parts);
 /* true: all rows of the outbox may wait for more rows; false: they are to be sent now */
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,

@@ -21,8 +21,8 @@ static void columns_clear(struct columns *c)
 {
     c->runs_count = c->count = c->objects_count = c->failures_count = 0;
     c->inlined_bytes = c->texts_bytes = 0;
-    c->any_not_ok = c->any_input = c->any_output = c->any_late = c->any_waited = false;
-    c->any_delayed = c->any_room = c->any_restore = c->any_training = false;
+    c->parts_used = 0;
+    c->any_not_ok = false;
 }
 
 static void columns_failure(struct columns *c, struct mr_blob **blob)
@@ -37,9 +37,29 @@ static void columns_failure(struct columns *c, struct mr_blob **blob)
     c->texts[c->failures_count++] = MR_STEAL(*blob);
 }
 
+/* Adds the parts of a row to the columns. A column is in use from the first part that is not 0.
+ * `parts`: NULL: all parts are 0. */
+static void columns_parts(struct columns *c, const struct outparts *parts)
+{
+    for (unsigned p = 0; p < PARTS; p++) {
+        uint64_t ns = parts ? parts->at[p] : 0;
+        if (ns && !(c->parts_used & 1u << p)) {
+            memset(c->parts[p], 0, c->count * sizeof *c->parts[p]);
+            c->parts_used |= 1u << p;
+        }
+        if (c->parts_used & 1u << p) c->parts[p][c->count] = ns;
+    }
+}
+
+/* NULL: the part is 0 in all rows. */
+static const uint64_t *column_of(const struct columns *c, enum part p)
+{
+    return c->parts_used & 1u << p ? c->parts[p] : NULL;
+}
+
 /* Adds a row to the message and takes over the row's blobs. False: the message is full, and the row
- * keeps them. */
-static bool columns_add(struct mr_worker *w, struct outrow *r)
+ * keeps them. `parts`: only read if the row has parts. */
+static bool columns_add(struct mr_worker *w, struct outrow *r, const struct outparts *parts)
 {
     struct columns *c = &w->columns;
     size_t bytes = r->blob ? r->blob->bytes : 0;
@@ -59,22 +79,7 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->duration[i] = r->duration_ns;
     c->cpu[i] = r->cpu_ns;
     c->slot[i] = r->slot;
-    c->input[i] = r->input_ns;
-    c->output[i] = r->output_ns;
-    c->late[i] = r->late_ns;
-    c->waited[i] = r->waited_ns;
-    c->delayed[i] = r->delayed_ns;
-    c->room[i] = r->room_ns;
-    c->restore[i] = r->restore_ns;
-    c->training[i] = r->training;
-    c->any_input = c->any_input || r->input_ns;
-    c->any_output = c->any_output || r->output_ns;
-    c->any_late = c->any_late || r->late_ns;
-    c->any_waited = c->any_waited || r->waited_ns;
-    c->any_delayed = c->any_delayed || r->delayed_ns;
-    c->any_room = c->any_room || r->room_ns;
-    c->any_restore = c->any_restore || r->restore_ns;
-    c->any_training = c->any_training || r->training;
+    if (r->has_parts || c->parts_used) columns_parts(c, r->has_parts ? parts : NULL);
     c->any_not_ok = c->any_not_ok || r->outcome != MR_OUTCOME_OK;
     if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_worker__blob_at(r->blob), bytes);
     c->inlined_bytes += bytes;
@@ -110,14 +115,14 @@ static struct mr_ws_completed columns_lend(struct columns *c)
         .started_ns = c->started,
         .duration_ns = c->duration,
         .cpu_ns = c->cpu,
-        .input_ns = c->any_input ? c->input : NULL,
-        .output_ns = c->any_output ? c->output : NULL,
-        .late_ns = c->any_late ? c->late : NULL,
-        .waited_ns = c->any_waited ? c->waited : NULL,
-        .delayed_ns = c->any_delayed ? c->delayed : NULL,
-        .room_ns = c->any_room ? c->room : NULL,
-        .restore_ns = c->any_restore ? c->restore : NULL,
-        .training = c->any_training ? c->training : NULL,
+        .input_ns = column_of(c, PART_INPUT),
+        .output_ns = column_of(c, PART_OUTPUT),
+        .late_ns = column_of(c, PART_LATE),
+        .waited_ns = column_of(c, PART_WAITED),
+        .delayed_ns = column_of(c, PART_DELAYED),
+        .room_ns = column_of(c, PART_ROOM),
+        .restore_ns = column_of(c, PART_RESTORE),
+        .training = column_of(c, PART_TRAINING),
         .slot = c->slot,
         .failures = c->failures,
         .objects_count = c->objects_count,
@@ -154,7 +159,7 @@ static void send_register(struct mr_worker *w)
         struct value *v = &w->values[i];
         if (v->job == NONE || !v->made) continue;
         struct outrow r = mr_worker__out_row(w, v);
-        full = full || !columns_add(w, &r);
+        full = full || !columns_add(w, &r, NULL);
         mr_worker__blob_put(&w->pool, &r.blob);
         v->offered = v->reported = !full;
         v->adopted = false;
@@ -327,7 +332,7 @@ static void send_news(struct mr_worker *w)
     columns_clear(&w->columns);
     w->columns.inlined_max = MR_INLINE_MESSAGE_BYTES_MAX;
     uint32_t room = w->config.outbox_max + w->config.tasks_max;
-    while (w->out_count && columns_add(w, &w->outbox[w->out_head])) {
+    while (w->out_count && columns_add(w, &w->outbox[w->out_head], &w->out_parts[w->out_head])) {
         w->out_head = (w->out_head + 1) % room;
         w->out_count--;
     }

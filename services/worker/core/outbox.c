@@ -21,6 +21,11 @@ static struct outrow *out_at(struct mr_worker *w, uint32_t i)
     return &w->outbox[(w->out_head + i) % out_room(w)];
 }
 
+static struct outparts *parts_at(struct mr_worker *w, uint32_t i)
+{
+    return &w->out_parts[(w->out_head + i) % out_room(w)];
+}
+
 static void row_put(struct mr_worker *w, struct outrow *r)
 {
     mr_worker__blob_put(&w->pool, &r->blob);
@@ -60,6 +65,12 @@ struct outrow *mr_worker__out_last(struct mr_worker *w)
 {
     mr_assert(w->out_count);
     return out_at(w, w->out_count - 1);
+}
+
+void mr_worker__out_parts(struct mr_worker *w, const struct outparts *parts)
+{
+    mr_worker__out_last(w)->has_parts = true;
+    *parts_at(w, w->out_count - 1) = *parts;
 }
 
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
@@ -135,6 +146,7 @@ void mr_worker__out_drop_reported(struct mr_worker *w)
             row_put(w, r);
             continue;
         }
+        if (r->has_parts) *parts_at(w, kept) = *parts_at(w, i);
         *out_at(w, kept++) = *r;
     }
     w->out_count = kept;

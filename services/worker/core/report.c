@@ -24,17 +24,25 @@ static void item_measure(struct mr_worker *w, const struct mr_strand_item *item)
 }
 
 /* Sets the parts of the item's time in the row that was added last. */
-static void row_parts(struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
+static void row_parts(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
-    struct outrow *row = mr_worker__out_last(w);
-    row->input_ns = r->input_ns;
-    row->output_ns = r->output_ns;
-    row->late_ns = r->late_ns;
-    row->delayed_ns = r->delayed_ns;
-    row->room_ns = r->room_ns;
-    row->restore_ns = r->restore_ns;
-    row->training = r->training;
-    if (t->inputs_at) row->waited_ns = r->started_ns - MR_MIN(t->inputs_at, r->started_ns);
+    const struct mr_strand_result *r = &item->result;
+    const struct task *t = &w->tasks[item->task];
+    if (!r->has_parts && !t->inputs_at) return;
+    struct mr_strand_parts p = {0};
+    if (r->has_parts) p = s->parts[item - s->items];
+    const mr_duration waited =
+        t->inputs_at ? r->started_ns - MR_MIN(t->inputs_at, r->started_ns) : 0;
+    const struct outparts parts = {{[PART_INPUT] = p.input_ns,
+        [PART_OUTPUT] = p.output_ns,
+        [PART_LATE] = p.late_ns,
+        [PART_WAITED] = waited,
+        [PART_DELAYED] = p.delayed_ns,
+        [PART_ROOM] = p.room_ns,
+        [PART_RESTORE] = p.restore_ns,
+        [PART_TRAINING] = p.training}};
+    mr_worker__out_parts(w, &parts);
 }
 
 /* Sets the item's slot and all its times in the row that was added last. Returns this row. */
@@ -47,7 +55,7 @@ static struct outrow *row_times(
     row->started_ns = r->started_ns;
     row->duration_ns = r->duration_ns;
     row->cpu_ns = r->cpu_ns;
-    row_parts(w, &w->tasks[item->task], r);
+    row_parts(w, s, item);
     return row;
 }
 
@@ -154,7 +162,7 @@ static void item_done(
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
     bool was_urgent = w->out_urgent;
     mr_worker__out_held(w, v);
-    row_parts(w, t, r);
+    row_parts(w, s, item);
     /* a long-running task is reported at once: the scheduler does not expect its end */
     bool is_long = s->slot >= w->config.slots;
     if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;

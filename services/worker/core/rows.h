@@ -5,6 +5,24 @@
 #include "services/worker/core/blob_pool.h"
 #include "session/up.h"
 
+/* What the time of a completion's task consisted of, in ns: struct mr_strand_parts (strand_item.h),
+ * and PART_WAITED. */
+enum part {
+    PART_INPUT,
+    PART_OUTPUT,
+    PART_LATE,
+    PART_WAITED, /* time from the arrival of the last input to the start */
+    PART_DELAYED,
+    PART_ROOM,
+    PART_RESTORE,
+    PART_TRAINING, /* shares, not ns (account/training_shares.h) */
+    PARTS
+};
+
+struct outparts {
+    uint64_t at[PARTS];
+};
+
 struct outrow { /* a completion to be sent */
     mr_job_id job;
     uint32_t index, attempt, slot;
@@ -14,12 +32,8 @@ struct outrow { /* a completion to be sent */
     uint64_t object_bytes;
     mr_time started_ns;
     mr_duration duration_ns, cpu_ns;
-    /* parts of the duration (strand_item.h) */
-    mr_duration input_ns, output_ns, late_ns;
-    mr_duration waited_ns; /* time from the arrival of the last input to the start */
-    mr_duration delayed_ns, room_ns, restore_ns; /* strand_item.h */
-    uint64_t training;                           /* account/training_shares.h */
-    struct mr_blob *failure;                     /* struct failure and its texts */
+    bool has_parts;          /* the row of `out_parts` with the same number is set */
+    struct mr_blob *failure; /* struct failure and its texts */
 };
 
 struct failure {
@@ -38,13 +52,13 @@ struct columns { /* the columns of one message to the scheduler */
     uint32_t *index, *attempt, *inline_bytes, *slot, *outcome;
     unsigned char *inlined;
     uint64_t *maker, *number, *object_bytes, *started, *duration, *cpu;
-    uint64_t *input, *output, *late, *waited, *delayed, *room, *restore, *training;
+    uint64_t *parts[PARTS]; /* a column that is not in use has no meaning */
     struct mr_ws_failure *failures;
     struct mr_blob **texts; /* blobs with the texts of `failures` */
     size_t inlined_bytes, inlined_max, texts_bytes;
     uint32_t runs_count, count, objects_count, failures_count;
-    bool any_not_ok, any_input, any_output, any_late, any_waited, any_delayed, any_room,
-        any_restore, any_training;
+    unsigned parts_used; /* bit 1 << p: column p of `parts` is in use */
+    bool any_not_ok;
 };
 
 struct refs {

@@ -187,6 +187,7 @@ struct mr_worker {
     uint32_t strands_high, strands_free_count, mark;
 
     struct outrow *outbox;
+    struct outparts *out_parts; /* beside the outbox; set for rows with has_parts */
     uint32_t out_head, out_count;
     bool out_urgent;   /* the outbox is sent at once: another process may need one of its rows */
     mr_time out_until; /* an outbox that is not urgent may wait until then */

@@ -60,6 +60,16 @@ struct mr_strand_result {
     mr_time started_ns; /* 0: the item never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
+    bool has_parts; /* the item has a row in `parts` of the strand; false: all of them are 0 */
+    /* `message`, `arguments` and `log` are lent until the core has taken the report */
+    struct mr_str message;   /* FAILED, STORE_GONE, INPUT_GONE and NO_ROOM: what went wrong */
+    struct mr_str arguments; /* the arguments of a task that failed, as text; may be empty */
+    struct mr_str log;       /* the task's output */
+};
+
+/* What the time of an item consisted of. Most items are tiny and have none of this. So these times
+ * are not in mr_strand_result, which is written and read for each item. */
+struct mr_strand_parts {
     /* input_ns, output_ns and late_ns are parts of duration_ns */
     mr_duration input_ns;   /* time to map and load inputs */
     mr_duration restore_ns; /* part of input_ns in which the store read inputs back from disk */
@@ -69,10 +79,6 @@ struct mr_strand_result {
     /* time before the start in which the worker's threads could run, but the kernel ran others */
     mr_duration delayed_ns;
     uint64_t training; /* shares of duration_ns (account/training_shares.h) */
-    /* `message`, `arguments` and `log` are lent until the core has taken the report */
-    struct mr_str message;   /* FAILED, STORE_GONE, INPUT_GONE and NO_ROOM: what went wrong */
-    struct mr_str arguments; /* the arguments of a task that failed, as text; may be empty */
-    struct mr_str log;       /* the task's output */
 };
 
 struct mr_strand_item {
@@ -108,6 +114,8 @@ struct mr_strand {
     uint32_t nodes_count;           /* rows of `nodes` when the strand was made */
     const struct mr_ws_node *nodes; /* addresses end with a NUL; row 0: unknown */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
+    /* parts[i] is only set if items[i].result.has_parts */
+    struct mr_strand_parts parts[MR_STRAND_ITEMS_MAX];
 
     /* Only the core uses the members below; the executor reads `measured`, too. TAKE and LOOK are
      * effects of the core, CUT is an event (event.h). */

@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
-#include "account/training_shares.h"
 #include "base/unconst.h"
 #include "base/units.h"
 #include "host/clock.h"
@@ -270,15 +269,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (!runs) return end;
     item->result.duration_ns = end - now;
     mr_duration cpu = mr_executor_cpu_of(x, now, end);
-    item->result.input_ns = x->input_ns;
-    item->result.restore_ns = x->restore_ns;
-    item->result.output_ns = x->output_ns;
-    item->result.room_ns = x->room_ns;
-    const mr_duration parts[MR_TRAINING_PARTS] = {
-        x->training.feed, x->training.pull, x->training.push, x->training.wait};
-    item->result.training = mr_training_shares(parts, end - now);
-    item->result.late_ns = mr_executor_late_of(x, end - now, cpu);
-    item->result.delayed_ns = delayed;
+    mr_duration late = mr_executor_late_of(x, end - now, cpu);
+    mr_executor_parts(x, end - now, late, delayed);
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
     x->took_ns[item->op] = end - now;
     return end;

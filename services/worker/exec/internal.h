@@ -126,6 +126,10 @@ mr_duration mr_executor_cpu_of(struct mr_executor *x, mr_time from, mr_time end)
 /* Returns the delay of an item that ended at x->ended_at after the time `took`, and used the
  * processor for the time `cpu`. */
 mr_duration mr_executor_late_of(struct mr_executor *x, mr_duration took, mr_duration cpu);
+/* Writes the parts of the running item's time into the strand, unless all of them are 0. `took`:
+ * the item's duration; `late`: its delay; `delayed`: the delay before it. */
+void mr_executor_parts(
+    struct mr_executor *x, mr_duration took, mr_duration late, mr_duration delayed);
 
 /* local_value.c: keeps large values that only one strand uses in the executor's own memory. */
 /* Returns a buffer for the value of the running item; NULL: the value goes to the store. */

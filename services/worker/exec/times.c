@@ -3,6 +3,7 @@
  * Each reading of a clock is a system call, so the clocks are not read for short items. */
 #include "services/worker/exec/internal.h"
 
+#include "account/training_shares.h"
 #include "base/defs.h"
 #include "base/units.h"
 #include "host/clock.h"
@@ -91,4 +92,22 @@ mr_duration mr_executor_late_of(struct mr_executor *x, mr_duration took, mr_dura
     mr_duration late = late_look(x) + ahead;
     late_carry(x, late - MR_MIN(late, idle), x->ended_at);
     return MR_MIN(late, idle);
+}
+
+void mr_executor_parts(
+    struct mr_executor *x, mr_duration took, mr_duration late, mr_duration delayed)
+{
+    const struct mr_op_training_times *t = &x->training;
+    bool is_role = t->feed || t->pull || t->push || t->wait;
+    /* restore_ns is a part of input_ns, and room_ns is a part of output_ns */
+    if (!x->input_ns && !x->output_ns && !late && !delayed && !is_role) return;
+    const mr_duration shares[MR_TRAINING_PARTS] = {t->feed, t->pull, t->push, t->wait};
+    x->item->result.has_parts = true;
+    x->run->strand->parts[x->at] = (struct mr_strand_parts){.input_ns = x->input_ns,
+        .restore_ns = x->restore_ns,
+        .output_ns = x->output_ns,
+        .room_ns = x->room_ns,
+        .late_ns = late,
+        .delayed_ns = delayed,
+        .training = is_role ? mr_training_shares(shares, took) : 0};
 }

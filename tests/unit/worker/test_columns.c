@@ -183,13 +183,14 @@ static void what_an_executor_measures_is_told(void **state)
         struct mr_strand *s = r->strands[0];
         bool failed = s->items[0].index == 2;
         rig_result(r, &s->items[0], failed ? MR_STRAND_FAILED : MR_STRAND_DONE);
-        s->items[0].result.input_ns = failed ? 3000 : 1;
-        s->items[0].result.output_ns = failed ? 5000 : 20;
-        s->items[0].result.late_ns = failed ? 7000 : 300;
-        s->items[0].result.delayed_ns = failed ? 9000 : 400;
-        s->items[0].result.room_ns = failed ? 11000 : 500;
-        s->items[0].result.restore_ns = failed ? 17000 : 800;
-        s->items[0].result.training = failed ? 13000 : 600;
+        s->items[0].result.has_parts = true;
+        s->parts[0].input_ns = failed ? 3000 : 1;
+        s->parts[0].output_ns = failed ? 5000 : 20;
+        s->parts[0].late_ns = failed ? 7000 : 300;
+        s->parts[0].delayed_ns = failed ? 9000 : 400;
+        s->parts[0].room_ns = failed ? 11000 : 500;
+        s->parts[0].restore_ns = failed ? 17000 : 800;
+        s->parts[0].training = failed ? 13000 : 600;
         rig_report(r, s, 1);
     }
     assert_int_equal(told.rows, 2);
