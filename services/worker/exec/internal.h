@@ -119,15 +119,14 @@ void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will 
 /* Called before the item x->item, which begins at `now`. Returns how long the kernel delayed this
  * thread and the thread that hands out strands, since the last item ended. */
 mr_duration mr_executor_times_begin(struct mr_executor *x, mr_time now);
-/* Returns the CPU time of the item that ran from `from` to `end`. If an item was expected to be
- * short and is long, its CPU time is counted from the last reading of the clock, less the time of
- * short items since then. */
+/* Returns the CPU time of the item that ran from `from` to `end`. The CPU time of an item that took
+ * longer than expected is counted from the last reading, less the time of short items since. */
 mr_duration mr_executor_cpu_of(struct mr_executor *x, mr_time from, mr_time end);
 /* Returns the delay of an item that ended at x->ended_at after the time `took`, and used the
  * processor for the time `cpu`. */
 mr_duration mr_executor_late_of(struct mr_executor *x, mr_duration took, mr_duration cpu);
-/* Writes the parts of the running item's time into the strand, unless all of them are 0. `took`:
- * the item's duration; `late`: its delay; `delayed`: the delay before it. */
+/* Writes what the item's time consisted of into the strand, unless all of it is 0. `took`: its
+ * duration; `late`: its delay; `delayed`: the delay before it. */
 void mr_executor_parts(
     struct mr_executor *x, mr_duration took, mr_duration late, mr_duration delayed);
 

@@ -138,7 +138,7 @@ static void each_list_of_tasks_is_checked(void **state)
 /* ---- times ----------------------------------------------------------------------------------- */
 
 static struct {
-    uint32_t rows;
+    uint32_t rows, input_at; /* input_at: index of the last task with `input` */
     uint64_t input, output, late, waited, delayed, room, restore, training;
     bool has_input, has_waited;
     uint64_t received_first;
@@ -155,6 +155,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         told.has_input = told.has_input || c->input_ns;
         told.has_waited = told.has_waited || c->waited_ns;
         told.input += c->input_ns ? c->input_ns[i] : 0;
+        if (c->input_ns && c->input_ns[i]) told.input_at = c->tasks.index[i];
         told.output += c->output_ns ? c->output_ns[i] : 0;
         told.late += c->late_ns ? c->late_ns[i] : 0;
         told.waited += c->waited_ns ? c->waited_ns[i] : 0;
@@ -201,6 +202,33 @@ static void what_an_executor_measures_is_told(void **state)
     assert_int_equal(told.room, 11500);
     assert_int_equal(told.restore, 17800);
     assert_int_equal(told.training, 13600);
+}
+
+/* Of five tasks that are told in one message, only the third has such times. */
+static void one_task_of_a_message_has_times_that_others_lack(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    for (uint32_t i = 1; i <= 5; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    for (rig_turn(r); r->strands_count; rig_turn(r)) {
+        struct mr_strand *s = r->strands[0];
+        for (uint32_t i = 0; i < s->count; i++) {
+            rig_result(r, &s->items[i], MR_STRAND_DONE);
+            memset(&s->parts[i], 0xff, sizeof s->parts[i]); /* not to be read without has_parts */
+            if (s->items[i].index != 3) continue;
+            s->items[i].result.has_parts = true;
+            s->parts[i] = (struct mr_strand_parts){.input_ns = 77, .late_ns = 5};
+        }
+        rig_report(r, s, s->count);
+    }
+    assert_int_equal(told.rows, 5);
+    assert_int_equal(told.input, 77);
+    assert_int_equal(told.late, 5);
+    assert_int_equal(told.input_at, 3);
+    assert_int_equal(told.output + told.delayed + told.room + told.restore + told.training, 0);
 }
 
 /* Columns of which every number would be 0 are left out. */
@@ -297,6 +325,7 @@ int main(void)
         TEST(each_list_of_tasks_is_checked),
         TEST(what_an_executor_measures_is_told),
         TEST(what_takes_no_time_is_not_told),
+        TEST(one_task_of_a_message_has_times_that_others_lack),
         TEST(the_wait_for_an_input_from_elsewhere_is_told),
         TEST(the_times_of_messages_with_tasks_are_told),
         TEST(only_the_last_messages_are_told),
