@@ -55,9 +55,14 @@ function summaryOf(t) {
     return { min, max, least, greatest, mean: sum / n, n };
 }
 
+/** The element type as the API names it: "f8" is "f64". @param {string} descr as in a .npy file */
+function typeName(descr) {
+    return descr === "b1" ? "bool" : `${descr[0]}${8 * Number(descr.slice(1))}`;
+}
+
 /** What an array is, in words. @param {Tensor} t */
 export function textOf(t, s = summaryOf(t)) {
-    return `${t.dtype} [${t.shape.join(", ")}], ${count(t.values.length)} elements: least ${element(t.dtype, s.least)}, mean ${decimal(s.mean)}, greatest ${element(t.dtype, s.greatest)}`;
+    return `${typeName(t.dtype)}[${t.shape.join(",")}], ${count(t.values.length)} elements: minimum ${element(t.dtype, s.least)}, mean ${decimal(s.mean)}, maximum ${element(t.dtype, s.greatest)}`;
 }
 
 /**

@@ -131,7 +131,7 @@ const steps = {
         await go(page, `jobs/${ids.done}/timeline`, "Click a task");
         await page.locator(".mr-timeline").focus();
         for (const key of ["+", "ArrowRight", "-", "0"]) await page.keyboard.press(key);
-        await page.getByLabel("Colour by").selectOption("class");
+        await page.getByLabel("Color by").selectOption("class");
         await page.locator(".legend").getByText("compute").waitFor();
         const pathButton = page.getByRole("button", { name: "Show the critical path" });
         await pathButton.click();
@@ -155,7 +155,7 @@ const steps = {
         await logIn(page, tokens.admin);
         await page.locator(".legend").getByText("run tasks").waitFor();
         await go(page, `jobs/${ids.done}/timeline`, "array.matmul");
-        await page.getByLabel("Colour by").selectOption("class");
+        await page.getByLabel("Color by").selectOption("class");
         await page.getByText("This cluster has no tiles").waitFor();
         await go(page, "workers", "connected");
         assert.equal(await page.getByText("Use over the last ten minutes").count(), 0);
