@@ -41,6 +41,7 @@ MOUNTS = {
     "secret-gateway": {"secret", "gateway"},
     "gateway": {"secret", "gateway"},
     "redis": {"redis"},
+    "traces": {"scheduler"},
     "objects": {"objectstore"},
     "workers": {"worker"},
 }
