@@ -441,7 +441,7 @@ static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
 {
     struct mr_sched_value value = {0};
     struct mr_buf bytes;
-    /* more bytes than the largest literal of a graph has (MR_LITERAL_BYTES_MAX) */
+    /* The buffer's limit is larger than the largest literal of a graph (MR_LITERAL_BYTES_MAX). */
     mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2);
     (void)mr_sched_value(w->sh->core, info->id, w->one, &bytes, &value);
     bool is_there = value.kind == MR_SCHED_VALUE_INLINE || value.kind == MR_SCHED_VALUE_OBJECT;

@@ -247,7 +247,8 @@ static unsigned char *put_times(
 }
 
 /* Returns the mask of the measurements to write. RECEIVED is not written if it equals the lane's
- * `received`, and LAST if the distance is that of the span before. Every other measurement is not
+ * `received`. LAST is the span's index minus the index of its last input. It is not written if it
+ * equals `e->distance`, which is the LAST of the span before. Every other measurement is not
  * written if it is 0. */
 static unsigned measured_of(
     const struct mr_trace_encoder *e, const struct lane *l, const struct mr_trace_span *s)

@@ -465,19 +465,21 @@ class Processes(Case):
         self.planted({name: int(ns) / 1e9 for name, ns in p["classes"].items()}, "start_up", 2 * 1.0)
 
     def test_a_hog_of_the_processor_at_real_time_priority(self):
-        """The worker may use one processor. For one second, another process (the hog) takes most of
-        it. The kernel counts how long the executor's thread was ready to run and did not run."""
+        """The worker may use one processor. Another process (the hog) takes a second of this
+        processor's time. The kernel counts how long the executor's thread was ready to run and did not run."""
         try:
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         except PermissionError:
             self.skipTest("real-time priority needs root")
         cpu = max(os.sched_getaffinity(0))
-        hog = f"""import os, time
+        program = f"""import os, sys, time
 os.sched_setaffinity(0, [{cpu}])
+print("ready", flush=True)
+sys.stdin.readline()
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-end = time.monotonic() + 1.0
-while time.monotonic() < end: pass"""
+end = time.process_time() + 1.0
+while time.process_time() < end: pass"""
         tasks = {f"x{i}": {"op": "array.random", "args": [[500, 500], i]} for i in range(2)}
         for i in range(600):
             tasks[f"m{i}"] = {"op": "array.matmul", "args": [ref("x0"), ref("x1")]}
@@ -493,9 +495,12 @@ while time.monotonic() < end: pass"""
         def delayed():
             return int((executor / "schedstat").read_text().split()[1]) / 1e9
         before = delayed()
-        job = c.submit(graph)
-        wait_for("tasks", lambda: int(c.job(job)["counts"]["done"]) >= 100)
-        subprocess.run([sys.executable, "-c", hog], check=True)
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hog:
+            self.assertEqual(hog.stdout.readline(), b"ready\n")  # so the hog begins at once, while tasks are left
+            job = c.submit(graph)
+            wait_for("tasks", lambda: int(c.job(job)["counts"]["done"]) >= 100)
+            hog.communicate(b"\n")
+        self.assertEqual(hog.returncode, 0)
         self.assertEqual(c.wait(job)["state"], "JOB_DONE")
         lost = delayed() - before
         self.assertGreater(lost, 0.4)

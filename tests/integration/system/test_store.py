@@ -473,8 +473,11 @@ class FullDisk(Rig):
         before = c.pids("mr-worker")
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        wait_for("other workers", lambda: len(c.pids("mr-worker")) == 2 and not set(c.pids("mr-worker")) & set(before), 60)
-        after = c.pids("mr-worker")
+
+        def others():
+            now = c.pids("mr-worker")
+            return len(now) == 2 and not set(now) & set(before) and now
+        after = wait_for("other workers", others, 60)
         self.assertEqual(c.run(blobs(4, MIB))["state"], "JOB_DONE")
         self.assertEqual(c.pids("mr-worker"), after)
         # The job may have run on the other worker while this one was still starting.

@@ -206,9 +206,10 @@ static void recomputed(struct mr_sched *s, uint32_t task)
 }
 
 /* Takes the task off its worker. Values that the task consumed in a fused run have to be computed
- * again, so the tasks that made them leave the worker, too. After that, other values that these
- * tasks had dropped from the worker are treated as lost. This order is necessary, because the walk
- * over lost values looks at which tasks are sent. */
+ * again, so the tasks that made them leave the worker, too. These tasks may have been the last
+ * users of other values, which the worker then dropped. If no copy is left of such a value, it is
+ * treated as lost, after all these tasks have left the worker. This order is necessary, because the
+ * walk over lost values looks at which tasks are sent. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;

@@ -159,8 +159,8 @@ static void the_count_of_rounds_is_sent_as_an_argument(void **state)
         r->on_batch = look_for_args;
         for (uint32_t i = 0; i < stop; i++)
             play(r, a, job, i, GO);
-        /* If round 1 says "go on", the loop has 3 rounds, its maximum. So the count is known
-         * before the condition of round 2. */
+        /* Rounds are numbered from 0, and the loop has at most 3 rounds. If round 1 says "go on",
+         * round 2 is the last. So the count is known before the condition of round 2. */
         assert_int_equal(sent_args.count, stop == 2);
         if (stop < 2) play(r, a, job, stop, STOP);
         assert_int_equal(sent_args.count, 1);
