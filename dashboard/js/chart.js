@@ -114,16 +114,17 @@ export class Chart {
 
     #lines() {
         const { x, ys } = this.points;
-        const width = this.#width(), height = this.o.height ?? 160;
+        const width = this.#width(), height = this.o.height ?? 160, format = this.o.format ?? decimal;
         const values = ys.flat().filter((v) => v !== null);
-        const max = Math.max(...values, 0) || 1, min = Math.min(...values, 0);
+        const max = Math.max(...values, this.o.least ?? 0) || 1, min = Math.min(...values, 0);
         const from = x[0] ?? 0, until = x[x.length - 1] ?? 1;
         const paths = this.o.lines.map((l, i) => {
             const at = (ys[i] ?? []).flatMap((v, k) => v === null ? [] : [`${(((x[k] - from) / (until - from || 1)) * (width - 2) + 1).toFixed(1)},${(height - 2 - ((v - min) / (max - min)) * (height - 20)).toFixed(1)}`]);
             return svg("polyline", { points: at.join(" "), fill: "none", stroke: l.color[theme()], "stroke-width": 2 });
         });
         this.box.replaceChildren(svg("svg", { width, height, "aria-hidden": "true" }, paths),
-            h("p", { class: "legend" }, this.o.lines.map((l) => h("span", {}, h("i", { style: { "background-color": l.color[theme()] } }), l.name))));
+            h("p", { class: "legend" }, this.o.lines.map((l) => h("span", {}, h("i", { style: { "background-color": l.color[theme()] } }), l.name)),
+                h("span", { class: "quiet" }, `from ${format(min)} to ${format(max)}`)));
     }
 
     close() {

@@ -99,7 +99,7 @@ export function openObjects(c) {
                     { title: "Size", isNumber: true, cell: (o) => bytes(o.nbytes) },
                     { title: "Place", cell: (o) => [o.node, h("div", { class: "quiet" }, o.state)] },
                     { title: "Survives a restart", cell: (o) => (o.durable ? "yes" : "no") },
-                    { title: "Held by", isWide: true, cell: (o) => holdersOf(o).map((x) => h("div", {}, /^job \S+$/.test(x) ? h("a", { href: `#/jobs/${x.slice(4)}` }, x) : cut(x, 60))) },
+                    { title: "Held by", isWide: true, cell: (o) => holdersOf(o).map((x) => h("div", {}, /^job \S+$/.test(x) ? h("a", { class: "whole", href: `#/jobs/${x.slice(4)}` }, x) : cut(x, 60))) },
                     { title: "Made", cell: (o) => time(o.created_ns) },
                     { title: "Actions", cell: actions },
                 ] }), pager({ token: "", isFirst: !query.get("page"), next: data.next_page_token, go: (page) => {
