@@ -93,7 +93,7 @@ function curve(t, s) {
     const points = [];
     for (let i = 0; i < n; i += step)
         points.push(`${((600 * i) / Math.max(1, n - 1)).toFixed(1)},${(100 - (96 * (Number(t.values[i]) - s.min)) / (s.max - s.min || 1) - 2).toFixed(1)}`);
-    return svg("svg", { viewBox: "0 0 600 100", class: "curve", role: "img", "aria-label": `Curve of ${n} values from ${decimal(s.min)} to ${decimal(s.max)}` },
+    return svg("svg", { viewBox: "0 0 600 100", preserveAspectRatio: "none", class: "curve", role: "img", "aria-label": `Curve of ${n} values from ${decimal(s.min)} to ${decimal(s.max)}` },
         svg("polyline", { points: points.join(" "), fill: "none", stroke: "currentColor", "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }));
 }
 

@@ -144,6 +144,7 @@ export function openTimeline(c) {
                 describe: (name, by) => (by === "class" ? `The slot ${classOf(name).means}.` : undefined) });
             // All names at once: the colours are then those of the graph.
             timeline.data.ops.add(source.names.op);
+            draw(); // the legend, in the colours that are known now
         }
     }
 

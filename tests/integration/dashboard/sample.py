@@ -94,11 +94,13 @@ def start_training(api, time_s):
 
 
 def learn(api, name, **params):
-    """The training of examples/digits.json, which stops by itself. Returns its id after its end."""
+    """The training of examples/digits.json, made slower. It stops by itself. Returns its id after its end."""
     with open(ROOT / "examples/digits.json") as f:
         document = json.load(f)
     document["name"] = name
     document["params"].update(workers=1, **params)
+    document["optimizer"]["learning_rate"] = 0.0001
+    document["score"]["every_s"] = 0.1
     training = api.call("POST", "/v1/trainings", document)["id"]
     while "ended_ns" not in (t := api.call("GET", f"/v1/trainings/{training}")) or t["ended_ns"] == "0":
         time.sleep(0.5)

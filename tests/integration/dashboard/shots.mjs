@@ -8,7 +8,7 @@ const [url, out, ids, ...looks] = process.argv.slice(2);
 const id = JSON.parse(ids);
 const PAGES = { jobs: "jobs", job: `jobs/${id.done}`, time: `jobs/${id.done}/time`, timeline: `jobs/${id.done}/timeline`, graph: `jobs/${id.done}/graph`,
     failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, workers: "workers", objects: "objects",
-    trainings: "trainings", training: `trainings/${id.training}`, channels: "channels", library: "library", overview: "overview" };
+    trainings: "trainings", training: `trainings/${id.training}`, channels: "channels", library: "library" };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Submits a job of short tasks every two seconds, so that the overview shows a cluster at work. */
@@ -23,13 +23,14 @@ async function work(seconds) {
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 fs.mkdirSync(out, { recursive: true });
-for (const look of looks.length ? looks : ["light", "dark"]) {
+/** Pictures of pages in one look. */
+async function take(look, pages) {
     const isPhone = look === "phone";
     const context = await browser.newContext({ viewport: isPhone ? { width: 390, height: 844 } : { width: 1280, height: 720 }, colorScheme: look === "dark" ? "dark" : "light" });
     const page = await context.newPage();
     page.on("console", (m) => m.type() === "error" && console.log(look, "console:", m.text(), m.location().url));
     page.on("pageerror", (e) => console.log(look, "page:", e.stack));
-    for (const [name, at] of Object.entries(PAGES)) {
+    for (const [name, at] of pages) {
         if (process.env.ONLY && !process.env.ONLY.split(",").includes(name)) continue;
         await page.goto(`${url}/#/${at}`);
         if (name === "overview") await work(60);
@@ -46,8 +47,15 @@ for (const look of looks.length ? looks : ["light", "dark"]) {
             await page.getByLabel("Compare digits, 64 units").check();
             await pause(1500);
         }
+        await page.mouse.move(0, 0);
+        await page.evaluate(() => window.scrollTo(0, 0));
         await page.screenshot({ path: path.join(out, `dashboard-${name}${look === "light" ? "" : `-${look}`}.png`), fullPage: !!process.env.FULL });
     }
     await context.close();
 }
+
+const wanted = looks.length ? looks : ["light", "dark"];
+for (const look of wanted) await take(look, Object.entries(PAGES));
+// Last, because it adds jobs to the list.
+for (const look of wanted) await take(look, [["overview", "overview"]]);
 await browser.close();
