@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator, random stress. Without arguments all
-# of them; an argument chooses a part and how much of it:
+# of them except compose; an argument chooses a part and how much of it:
 #   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [stress=SECONDS] [fits=FITS]
-#                   [stores=KILLS] [only=WORD]
+#                   [stores=KILLS] [compose=PORT] [only=WORD]
 # fuzz: each target of tests/fuzz for so many seconds (1200) from its committed corpus, then the lines
 # covered in the modules it ran most of. schemathesis: so many examples an operation (1000) against the
 # gateway before a fake cluster and against a real one. sim: so many seeds (2000). stress: random jobs and
 # random faults on real clusters for so many seconds (600) with and without sanitizers; SEED chooses. fits: so many
 # fits of each solver (1000), none of which may cost a worker or take three times the median. stores: an object store
-# is killed so many times (60) under jobs that read, make and persist values, on one node and on two. only: fuzz
-# targets whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
+# is killed so many times (60) under jobs that read, make and persist values, on one node and on two. compose: the
+# containers of docker-compose.yml are built and started as a project of their own, with the gateway on this port of
+# loopback; a browser uses every page of the dashboard; then the containers and their volumes are deleted. It needs
+# Docker. only: fuzz targets whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-fuzz='' schemathesis='' sim='' stress='' fits='' stores='' only=''
+fuzz='' schemathesis='' sim='' stress='' fits='' stores='' compose='' only=''
 [ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600 fits=1000 stores=60
 for part in "$@"; do
   case $part in
@@ -22,9 +24,10 @@ for part in "$@"; do
     stress=*) stress=${part#*=} ;;
     fits=*) fits=${part#*=} ;;
     stores=*) stores=${part#*=} ;;
+    compose=*) compose=${part#*=} ;;
     only=*) only=${part#*=} ;;
-    -h|--help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 scripts/install-deps.sh test
@@ -146,11 +149,34 @@ stores_all() {
   tail -n 4 "$out/stores.txt"
 }
 
+compose_run() {
+  local c='docker-compose -p millrace-soak' tokens
+  # The test needs five slots.
+  export MILLRACE_PORT=$compose MILLRACE_THREADS=3
+  $c up --build -d || return
+  timeout 120 bash -c "until $c exec -T gateway millrace ready; do sleep 1; done" || return
+  $c exec -T gateway millrace run /opt/millrace/examples/hello.json || return
+  tokens="$($c exec -T gateway cat token) $($c exec -T gateway add-user user user) $($c exec -T gateway add-user reader reader)"
+  MILLRACE_BUILD=$PWD/build/release MILLRACE_DASHBOARD_URL=http://127.0.0.1:$compose MILLRACE_DASHBOARD_TOKENS=$tokens \
+    MILLRACE_DASHBOARD_RESTART="$c kill scheduler && $c up -d scheduler" \
+    /usr/bin/python3 -B tests/integration/system/test_dashboard.py
+}
+
+compose_all() {
+  cmake --preset release >/dev/null
+  cmake --build --preset release -j "$jobs" --target dashboard | tail -n 1
+  compose_run >"$out/compose.txt" 2>&1 || failed+=("compose: see $out/compose.txt")
+  docker-compose -p millrace-soak logs --no-color >"$out/compose-logs.txt" 2>&1 || true
+  docker-compose -p millrace-soak down -v >>"$out/compose.txt" 2>&1 || failed+=("compose: the containers are left")
+  grep -E '^(ok|SKIPPED|FAILED)' "$out/compose.txt" || true
+}
+
 [ -z "$fuzz" ] || fuzz_all
 [ -z "$schemathesis" ] || schemathesis_all
 [ -z "$sim" ] || sim_all
 [ -z "$stress" ] || stress_all
 [ -z "$fits" ] || fits_all
 [ -z "$stores" ] || stores_all
+[ -z "$compose" ] || compose_all
 for f in "${failed[@]}"; do echo "FAILED: $f" >&2; done
 [ ${#failed[@]} -eq 0 ]

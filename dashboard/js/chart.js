@@ -10,6 +10,9 @@ import { theme } from "./theme.js";
 /** How uPlot writes times: 24 hours, without dates. */
 const CLOCK = [[3600, "{HH}:{mm}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]];
 
+/** Distances of ticks on an axis of bytes: ticks are whole numbers of KiB, MiB and so on. */
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, i) => 2 ** i);
+
 /** @type {Promise<any> | undefined} */
 let loading;
 
@@ -35,8 +38,9 @@ function css(name) {
 export class Chart {
     /**
      * @param {HTMLElement} box an element that the page keeps (`keep`)
-     * @param {{lines: Line[], label: string, height?: number, format?: (v: number) => string, isClock?: boolean, xLabel?: string}} o
-     *   `isClock`: x is seconds since 1970, else any number
+     * @param {{lines: Line[], label: string, height?: number, format?: (v: number) => string, isClock?: boolean, xLabel?: string, least?: number, isBytes?: boolean}} o
+     *   `isClock`: x is seconds since 1970, else any number; `least`: the vertical axis begins at 0 and
+     *   ends there or higher
      */
     constructor(box, o) {
         this.box = box;
@@ -67,11 +71,16 @@ export class Chart {
         const isClock = o.isClock ?? true;
         const format = o.format ?? decimal;
         const values = (/** @type {any} */ _, /** @type {number[]} */ v) => v.map((one) => (!o.format && Math.abs(one) >= 1e4 ? rate(one) : format(one)));
+        // As wide as its longest number, which has about 7 pixels a character.
+        const size = (/** @type {any} */ _, /** @type {string[] | null} */ v) => 20 + 7 * Math.max(3, ...(v ?? []).map((text) => text.length));
+        const range = (/** @type {any} */ _, /** @type {number | null} */ min, /** @type {number | null} */ max) => [Math.min(0, min ?? 0), Math.max(o.least ?? 0, 1.1 * (max ?? 0))];
+        const named = o.xLabel ? { label: o.xLabel, labelSize: 18, labelGap: 0, labelFont: "12px system-ui, sans-serif" } : {};
         this.box.replaceChildren();
         this.plot = new this.Plot({
             width: this.#width(), height: o.height ?? 160, legend: { show: o.lines.length > 1 }, cursor: { drag: { x: false, y: false } },
-            scales: { x: { time: isClock } },
-            axes: [isClock ? { ...axis, space: 90, values: CLOCK } : { ...axis, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map(rate) }, { ...axis, size: 64, values }],
+            scales: { x: { time: isClock }, y: o.least === undefined ? {} : { range } },
+            axes: [isClock ? { ...axis, size: 30, space: 90, values: CLOCK } : { ...axis, ...named, size: 30, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map(rate) },
+                { ...axis, size, values, ...(o.isBytes ? { incrs: POWERS_OF_TWO } : {}) }],
             series: [{ label: o.xLabel ?? "time" }, ...o.lines.map((l) => ({ label: l.name, stroke: l.color[theme()], width: 2, dash: l.dash, spanGaps: true,
                 points: { show: false }, value: (/** @type {any} */ _, /** @type {any} */ v) => (v === null || v === undefined ? "–" : format(v)) }))],
         }, [this.points.x, ...this.points.ys], this.box);
@@ -105,16 +114,17 @@ export class Chart {
 
     #lines() {
         const { x, ys } = this.points;
-        const width = this.#width(), height = this.o.height ?? 160;
+        const width = this.#width(), height = this.o.height ?? 160, format = this.o.format ?? decimal;
         const values = ys.flat().filter((v) => v !== null);
-        const max = Math.max(...values, 0) || 1, min = Math.min(...values, 0);
+        const max = Math.max(...values, this.o.least ?? 0) || 1, min = Math.min(...values, 0);
         const from = x[0] ?? 0, until = x[x.length - 1] ?? 1;
         const paths = this.o.lines.map((l, i) => {
             const at = (ys[i] ?? []).flatMap((v, k) => v === null ? [] : [`${(((x[k] - from) / (until - from || 1)) * (width - 2) + 1).toFixed(1)},${(height - 2 - ((v - min) / (max - min)) * (height - 20)).toFixed(1)}`]);
             return svg("polyline", { points: at.join(" "), fill: "none", stroke: l.color[theme()], "stroke-width": 2 });
         });
         this.box.replaceChildren(svg("svg", { width, height, "aria-hidden": "true" }, paths),
-            h("p", { class: "legend" }, this.o.lines.map((l) => h("span", {}, h("i", { style: { "background-color": l.color[theme()] } }), l.name))));
+            h("p", { class: "legend" }, this.o.lines.map((l) => h("span", {}, h("i", { style: { "background-color": l.color[theme()] } }), l.name)),
+                h("span", { class: "quiet" }, `from ${format(min)} to ${format(max)}`)));
     }
 
     close() {

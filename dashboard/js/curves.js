@@ -118,7 +118,7 @@ export class Curves {
         };
         const errors = this.errors.map((e, i) => e && h("div", { key: `error ${i}` }, h("p", {}, `The scores of ${this.runs[i].name} cannot be read.`), errorBox(e, () => again(i))));
         if (!this.fields.length) return [errors, errors.every(Boolean) ? null : h("p", { class: "quiet loading" }, "The first score has not come yet.")];
-        return [errors, h("div", { class: "columns", key: "charts" }, this.fields.map((f) => h("div", { key: f }, h("h3", {}, f.replaceAll("_", " ")), h("div", { key: "box", keep: true, "data-curve": f }))))];
+        return [errors, h("div", { class: "columns curves", key: "charts" }, this.fields.map((f) => h("div", { key: f }, h("h3", {}, f.replaceAll("_", " ")), h("div", { key: "box", keep: true, "data-curve": f }))))];
     }
 
     /** Makes the charts of new boxes. @param {Element} root in which show() stands */

@@ -76,8 +76,8 @@ function drawHeader() {
     const next = { auto: "light", light: "dark", dark: "auto" }[theme] ?? "auto";
     morph(top_, h("a", { class: "brand", href: "#/overview" }, h("img", { src: "icon.svg", alt: "", width: 22, height: 22 }), "millrace"),
         isLogin ? h("span", { class: "fill" }) : h("nav", { "aria-label": "Pages" }, links),
-        h("button", { type: "button", class: "theme", onclick: () => setTheme(next), title: `Colours: ${theme}. Click for ${next}.`,
-            "aria-label": `Colours: ${theme}` }, { auto: "◐", light: "○", dark: "●" }[theme] ?? "◐"),
+        h("button", { type: "button", class: "theme", onclick: () => setTheme(next), title: `Theme: ${theme}. Click for ${next}.`,
+            "aria-label": `Theme: ${theme}` }, { auto: "◐", light: "○", dark: "●" }[theme] ?? "◐"),
         session.hasUsers ? h("span", { class: "user" }, h("span", {}, `${session.identity?.name} (${session.identity?.role})`),
             h("button", { type: "button", onclick: logout }, "Log out")) : null);
 }

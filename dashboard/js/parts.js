@@ -6,6 +6,11 @@ import { clock, count, isoTime, plain, share } from "./format.js";
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {import("./session.js").Session} Session */
 
+/** A name that may break after a slash. @param {string} name @returns {Child[]} */
+export function breakable(name) {
+    return name.split("/").flatMap((part, i) => (i ? ["/", h("wbr", {}), part] : [part]));
+}
+
 /** @param {bigint} ns @returns {Child} */
 export function time(ns) {
     return ns ? h("time", { datetime: isoTime(ns), title: isoTime(ns) }, clock(ns)) : "–";

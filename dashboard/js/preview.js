@@ -55,9 +55,14 @@ function summaryOf(t) {
     return { min, max, least, greatest, mean: sum / n, n };
 }
 
+/** The element type as the API names it: "f8" is "f64". @param {string} descr as in a .npy file */
+function typeName(descr) {
+    return descr === "b1" ? "bool" : `${descr[0]}${8 * Number(descr.slice(1))}`;
+}
+
 /** What an array is, in words. @param {Tensor} t */
 export function textOf(t, s = summaryOf(t)) {
-    return `${t.dtype} [${t.shape.join(", ")}], ${count(t.values.length)} elements: least ${element(t.dtype, s.least)}, mean ${decimal(s.mean)}, greatest ${element(t.dtype, s.greatest)}`;
+    return `${typeName(t.dtype)}[${t.shape.join(",")}], ${count(t.values.length)} elements: minimum ${element(t.dtype, s.least)}, mean ${decimal(s.mean)}, maximum ${element(t.dtype, s.greatest)}`;
 }
 
 /**
@@ -88,7 +93,7 @@ function curve(t, s) {
     const points = [];
     for (let i = 0; i < n; i += step)
         points.push(`${((600 * i) / Math.max(1, n - 1)).toFixed(1)},${(100 - (96 * (Number(t.values[i]) - s.min)) / (s.max - s.min || 1) - 2).toFixed(1)}`);
-    return svg("svg", { viewBox: "0 0 600 100", class: "curve", role: "img", "aria-label": `Curve of ${n} values from ${decimal(s.min)} to ${decimal(s.max)}` },
+    return svg("svg", { viewBox: "0 0 600 100", preserveAspectRatio: "none", class: "curve", role: "img", "aria-label": `Curve of ${n} values from ${decimal(s.min)} to ${decimal(s.max)}` },
         svg("polyline", { points: points.join(" "), fill: "none", stroke: "currentColor", "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }));
 }
 

@@ -6,17 +6,17 @@ import { empty, isMissing, shown } from "./parts.js";
 import { OP_COLORS } from "./timeline/colors.js";
 
 /** @typedef {import("../client/api.d.ts").ProcessSeries} Process */
-/** @typedef {{name: string, title: string, format: (v: number) => string, scale: number}} Kind */
+/** @typedef {{name: string, title: string, format: (v: number) => string, scale: number, least: number, isBytes?: boolean}} Kind `least`: the axis ends there or higher */
 
 /** @type {Kind[]} */
 const KINDS = [
-    { name: "cpu_milli", title: "Processors in use", format: (v) => v.toFixed(2), scale: 0.001 },
-    { name: "memory_bytes", title: "Memory", format: bytes, scale: 1 },
-    { name: "received_bytes", title: "Received a second", format: bytes, scale: 1 },
-    { name: "sent_bytes", title: "Sent a second", format: bytes, scale: 1 },
-    { name: "spilled_bytes", title: "Objects on disk and not in memory", format: bytes, scale: 1 },
-    { name: "written_bytes", title: "Written to disk a second", format: bytes, scale: 1 },
-    { name: "queued", title: "Tasks that wait", format: count, scale: 1 },
+    { name: "cpu_milli", title: "Processors in use", format: (v) => v.toFixed(2), scale: 0.001, least: 0.1 },
+    { name: "memory_bytes", title: "Memory", format: bytes, scale: 1, least: 1024, isBytes: true },
+    { name: "received_bytes", title: "Received a second", format: bytes, scale: 1, least: 1024, isBytes: true },
+    { name: "sent_bytes", title: "Sent a second", format: bytes, scale: 1, least: 1024, isBytes: true },
+    { name: "spilled_bytes", title: "Objects on disk and not in memory", format: bytes, scale: 1, least: 1024, isBytes: true },
+    { name: "written_bytes", title: "Written to disk a second", format: bytes, scale: 1, least: 1024, isBytes: true },
+    { name: "queued", title: "Tasks that wait", format: count, scale: 1, least: 4 },
 ];
 
 export class Samples {
@@ -63,7 +63,7 @@ export class Samples {
             if (!kind || !series) continue;
             const lines = [{ name: "mean", color: OP_COLORS[0] }, { name: "largest", color: OP_COLORS[1], dash: [4, 3] }];
             const label = `${kind.title}, ${process.process}`;
-            const chart = this.charts.get(kind.name) ?? new Chart(/** @type {HTMLElement} */ (box), { label, format: kind.format, lines });
+            const chart = this.charts.get(kind.name) ?? new Chart(/** @type {HTMLElement} */ (box), { label, format: kind.format, lines, least: kind.least, isBytes: kind.isBytes });
             this.charts.set(kind.name, chart);
             chart.set({ x: process.interval.map((i) => (Number(data.from_ns) + i * Number(data.step_ns)) / 1e9), ys: [series.mean, series.max].map((v) => v.map((n) => Number(n) * kind.scale)) }, label);
         }

@@ -53,9 +53,9 @@ export class Task {
         if (!e) return this.error ? errorBox(this.error) : h("p", { class: "quiet loading" }, "Asking about the task…");
         return h("div", { class: "task" }, h("p", {}, badge(e.state), " ", h("strong", {}, e.sentence)),
             e.reasons.length ? h("ul", {}, e.reasons.map((r) => h("li", {}, r))) : null,
-            e.error ? h("dl", { class: "facts" }, h("dt", {}, "Error"), h("dd", {}, e.error.message), h("dt", {}, "Arguments"), h("dd", {}, h("code", {}, e.error.arguments || "none")),
-                h("dt", {}, "Attempts"), h("dd", {}, String(e.error.attempts))) : null,
-            h("dl", { class: "facts" }, h("dt", {}, "Operator"), h("dd", {}, e.op || "none: a literal or a stored object"), e.worker ? [h("dt", {}, "Worker"), h("dd", {}, e.worker)] : null,
+            h("dl", { class: "facts" }, e.error && !e.sentence.includes(e.error.message) ? [h("dt", {}, "Error"), h("dd", {}, e.error.message)] : null,
+                e.error ? [h("dt", {}, "Arguments"), h("dd", {}, h("code", {}, e.error.arguments || "none")), h("dt", {}, "Attempts"), h("dd", {}, String(e.error.attempts))] : null,
+                h("dt", {}, "Operator"), h("dd", {}, e.op || "none: a literal or a stored object"), e.worker ? [h("dt", {}, "Worker"), h("dd", {}, e.worker)] : null,
                 e.nbytes ? [h("dt", {}, "Value"), h("dd", {}, `${bytes(e.nbytes)}${e.place ? `, ${e.place}` : ""}`)] : null,
                 e.waits_for.length ? [h("dt", {}, "Waits for"), h("dd", {}, e.waits_for.slice(0, 20).join(", "))] : null,
                 e.needed_by.length ? [h("dt", {}, "Needed by"), h("dd", {}, e.needed_by.slice(0, 20).join(", "))] : null),

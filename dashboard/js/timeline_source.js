@@ -56,7 +56,7 @@ class TilesSource {
         this.isCut = false;
         /** The slots of the rows that are known. @type {Map<number, Slot>} */
         this.slots = new Map();
-        /** Names that tiles had, by colour. */
+        /** Operators of the job that have run, and classes that tiles had. */
         this.names = { op: new Set(), class: new Set() };
         /** Called when there are new names. */
         this.onNames = () => {};
@@ -65,6 +65,7 @@ class TilesSource {
     /** @param {Job} job @param {AbortSignal} signal */
     async update(job, signal) {
         const all = await this.client.jobs.tiles(this.id, { width: 1, rows: 1, signal });
+        for (const name of all.names) this.names.op.add(name);
         // "Now" is the server's: the browser's clock may differ.
         this.endNs = job.finished_ns || all.until_ns;
         // Rows are sorted by worker, so a new worker may move all of them.

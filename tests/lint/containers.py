@@ -21,6 +21,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTAINER = ROOT / "deploy" / "container"
 ONCE = {"secret"}  # services that run before the others and end
 
+# Where each program's table of options is, and the rows that the tables share.
+OPTIONS = {
+    "mr-scheduler": "services/scheduler/shell/main.c", "mr-objectstore": "services/objectstore/main.c", "mr-worker": "services/worker/shell/main.c",
+    "mr-trainer": "services/trainer/main.c", "mr-gateway": "gateway/server/main.c",
+}
+SHARED_OPTIONS = "lib/host/config/common_options.h"
+# Scripts of the image that start a program with the flags that they get.
+STARTS = {"gateway": "mr-gateway", "worker": "mr-worker"}
+
 # The services that mount each volume. Services cannot read each other's files only because of this.
 MOUNTS = {
     "run": {"scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
@@ -32,9 +41,20 @@ MOUNTS = {
     "secret-gateway": {"secret", "gateway"},
     "gateway": {"secret", "gateway"},
     "redis": {"redis"},
+    "traces": {"scheduler"},
     "objects": {"objectstore"},
     "workers": {"worker"},
 }
+
+
+def options_of(program):
+    """Returns the names of the flags of a program, read from its table of options."""
+    row = re.compile(r'\{\.name = "([a-z-]+)"')
+    shared = re.split(r"^#define ", (ROOT / SHARED_OPTIONS).read_text(), flags=re.M)
+    names = {re.match(r"\w+", part).group(): row.findall(part) for part in shared[1:] if row.search(part)}
+    names["MR_OPTION_REDIS"] = names["MR_OPTION_REDIS_IF_ANY"]
+    table = re.search(r"^static const struct mr_option options\[\] = \{$(.*?)^\};$", (ROOT / OPTIONS[program]).read_text(), re.M | re.S).group(1)
+    return set(row.findall(table)).union(*(names.get(word, []) for word in re.findall(r"\bMR_OPTION_\w+", table)))
 
 
 class Compose(unittest.TestCase):
@@ -87,6 +107,14 @@ class Compose(unittest.TestCase):
                     held = any(word == t or word.startswith(t + "/") for t in targets)
                     self.assertTrue(held, f"{name}: {word}")
 
+    def test_each_program_knows_its_flags(self):
+        for name, s in self.services.items():
+            first = s["command"].split()[0]
+            program = STARTS.get(first, first)
+            if program in OPTIONS:
+                flags = set(re.findall(r"(?<!\S)--([a-z-]+)", s["command"]))
+                self.assertTrue(flags, name)
+                self.assertEqual(flags - options_of(program), set(), f"{name}: flags that {program} does not know")
 
     def test_grpc_ports_add_a_listener_with_tokens_and_no_more(self):
         """deploy/compose.grpc.yml repeats each command of docker-compose.yml, so the two must stay equal but for the

@@ -15,16 +15,15 @@ export function account(p, of = "slot") {
     for (const name of Object.keys(p.classes)) if (p.classes[name] && classOf(name).group === "unknown" && name !== "unknown") rows.push({ ...classOf(name), ns: p.classes[name] });
     const sum = rows.reduce((n, r) => n + r.ns, 0n);
     const off = sum > p.slot_ns ? sum - p.slot_ns : p.slot_ns - sum;
-    const largest = rows.reduce((n, r) => (r.ns > n ? r.ns : n), 1n);
     const says = off === 0n ? `The classes add up to the time of all ${of}s${of === "slot" ? `: ${duration(p.wall_ns)} × ${counted(p.slots, "slot")}` : ""}.` : `The classes add up to ${share(sum, p.slot_ns)} of the time of all ${of}s.`;
     const busy = rows.filter((r) => r.group === "busy").reduce((n, r) => n + r.ns, 0n);
-    return [h("p", {}, `${of === "slot" ? "Slots ran tasks" : "Roles worked or waited for each other"} in ${share(busy, p.slot_ns)} of their time${p.other_ns ? `, of which ${duration(p.other_ns)} went to tasks of other jobs` : ""}. `, says),
+    return [h("p", {}, `${of === "slot" ? "Slots ran tasks" : "Roles worked or waited for each other"} in ${share(busy, p.slot_ns)} of their time${p.other_ns ? `; ${duration(p.other_ns)} of it went to tasks of other jobs` : ""}. `, says),
         stack(rows.map((r) => ({ name: r.name, value: Number(r.ns), color: colorOf(r.name) })), Number(p.slot_ns), `Time of all ${of}s by class`),
         table({ label: `The account: time of all ${of}s by class`, rows, key: (r) => r.name, columns: [
             { title: "Class", cell: (r) => [h("i", { class: "swatch", style: { "background-color": colorOf(r.name) } }), h("b", {}, r.name)] },
             { title: "Time", isNumber: true, cell: (r) => duration(r.ns) },
             { title: "Share", isNumber: true, cell: (r) => share(r.ns, p.slot_ns) },
-            { title: "", cell: (r) => bar(Number(r.ns), Number(largest), colorOf(r.name)) },
+            { title: "", cell: (r) => bar(Number(r.ns), Number(p.slot_ns), colorOf(r.name)) },
             { title: `The ${of} …`, isWide: true, cell: (r) => [`${r.means}. `, h("span", { class: "quiet" }, r.advice)] },
         ], foot: h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Sum"), h("td", { class: "number" }, duration(sum)), h("td", { class: "number" }, share(sum, p.slot_ns)), h("td", {}),
             h("td", { class: "wide" }, off === 0n ? (of === "slot" ? `= wall × slots, ${duration(p.wall_ns)} × ${count(p.slots)}` : "= the time in which the roles existed") : `${duration(off)} away from the time of all ${of}s`))) })];

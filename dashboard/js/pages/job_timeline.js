@@ -50,6 +50,7 @@ export function openTimeline(c) {
             else source = await openSource(c.session.client, job, signal);
             if (signal.aborted) return;
             source.onNames = draw;
+            timeline?.data.ops.add(source.names.op);
             timeline?.refresh();
         } catch (e) {
             if (signal.aborted) return;
@@ -121,7 +122,7 @@ export function openTimeline(c) {
             !source && !problem ? h("p", { class: "quiet loading" }, "Loading…") : null,
             isEmpty ? empty("No task has ended yet.", "The timeline shows a task when it has ended.") : null,
             source && !isEmpty ? [h("div", { class: "row filters", key: "tools" },
-                h("label", {}, "Colour by", h("select", { value: color, onchange: (/** @type {Event} */ e) => {
+                h("label", {}, "Color by", h("select", { value: color, onchange: (/** @type {Event} */ e) => {
                     color = /** @type {any} */ (e.target).value;
                     timeline?.setColor(color);
                     setTimeout(draw, 500);
@@ -141,6 +142,9 @@ export function openTimeline(c) {
         if (box && source && !timeline) {
             timeline = new Timeline(/** @type {HTMLElement} */ (box), { source, theme: theme(), color, label: `Timeline of job ${c.id}`, onSelect: select, onWindow: draw,
                 describe: (name, by) => (by === "class" ? `The slot ${classOf(name).means}.` : undefined) });
+            // All names at once: the colours are then those of the graph.
+            timeline.data.ops.add(source.names.op);
+            draw(); // the legend, in the colours that are known now
         }
     }
 

@@ -1,12 +1,24 @@
 /* Stored objects: names, sizes, places, holders, preview, download, delete. */
 import { h, morph, onFrame } from "../dom.js";
 import { bytes, cut } from "../format.js";
-import { action, empty, errorBox, isMissing, outcome, pager, shown, table, time } from "../parts.js";
+import { action, breakable, empty, errorBox, isMissing, outcome, pager, shown, table, time } from "../parts.js";
 import { load } from "../preview.js";
 
 const PAGE_SIZE = 50;
 
 /** @typedef {import("../../client/api.d.ts").ObjectInfo} Info */
+
+/** Type and shape. The size and synthetic data are shown apart. @param {Info} o */
+function valueOf(o) {
+    return o.dtype ? `${o.dtype}[${o.shape.join(",")}]` : o.summary.replace(/, of drawn data$/, "") || o.kind;
+}
+
+/** What holds the object: each job by its id, and all names as one. @param {Info} o */
+function holdersOf(o) {
+    const isName = (/** @type {string} */ x) => x === "a name" || x.startsWith("name ");
+    const isKnown = o.holders.some((x) => x.startsWith("job "));
+    return [...new Set(o.holders.filter((x) => x !== "a job" || !isKnown).map((x) => (isName(x) ? "its name" : x)))];
+}
 
 /**
  * @param {import("../main.js").Context} c
@@ -82,12 +94,12 @@ export function openObjects(c) {
                 const rows = data.objects.filter((o) => `${o.id} ${o.names.join(" ")} ${o.kind} ${o.holders.join(" ")}`.toLowerCase().includes(words));
                 if (!rows.length) return words ? empty("No object of this page matches.", "Search with fewer letters.") : empty("There is no object.", "Results of jobs of more than 4 KiB are objects, and so is what you upload: ", h("code", {}, "millrace put FILE"), ".");
                 return [table({ label: "Objects", rows, key: (o) => `${o.node} ${o.id}`, columns: [
-                    { title: "Object", isWide: true, cell: (o) => [o.names.length ? h("b", {}, o.names.join(", ")) : null, h("div", {}, h("code", { title: o.id }, `${o.id.slice(0, 6)}…${o.id.slice(-6)}`))] },
-                    { title: "Value", isWide: true, cell: (o) => [o.summary || o.kind, o.drawn ? h("div", { class: "quiet" }, "of synthetic data") : null] },
+                    { title: "Object", isWide: true, cell: (o) => [o.names.length ? h("b", {}, breakable(o.names.join(", "))) : null, h("div", {}, h("code", { title: o.id }, `${o.id.slice(0, 6)}…${o.id.slice(-6)}`))] },
+                    { title: "Value", isWide: true, cell: (o) => [valueOf(o), o.drawn ? h("div", { class: "quiet" }, "synthetic data") : null] },
                     { title: "Size", isNumber: true, cell: (o) => bytes(o.nbytes) },
                     { title: "Place", cell: (o) => [o.node, h("div", { class: "quiet" }, o.state)] },
                     { title: "Survives a restart", cell: (o) => (o.durable ? "yes" : "no") },
-                    { title: "Held by", isWide: true, cell: (o) => o.holders.map((x) => h("div", {}, /^job \S+$/.test(x) ? h("a", { href: `#/jobs/${x.slice(4)}` }, x) : cut(x, 60))) },
+                    { title: "Held by", isWide: true, cell: (o) => holdersOf(o).map((x) => h("div", {}, /^job \S+$/.test(x) ? h("a", { class: "whole", href: `#/jobs/${x.slice(4)}` }, x) : cut(x, 60))) },
                     { title: "Made", cell: (o) => time(o.created_ns) },
                     { title: "Actions", cell: actions },
                 ] }), pager({ token: "", isFirst: !query.get("page"), next: data.next_page_token, go: (page) => {

@@ -8,6 +8,8 @@ import { badge, empty, errorBox, figure, stack, table, time } from "../parts.js"
 import { OP_COLORS } from "../timeline/colors.js";
 
 const COLUMNS = 150;
+/** The history begins with room for a minute. */
+const COLUMNS_MIN = 30;
 const COLUMN_MS = 1900;
 const EVENTS_MAX = 12;
 /** The cluster sends its state at least every 2 s. */
@@ -18,7 +20,7 @@ const OLD_MS = 6000;
 
 /** One column for each moment, the newest on the right. @param {Moment[]} moments */
 function history(moments) {
-    const height = 110, width = 4 * COLUMNS;
+    const height = 110, width = 4 * Math.max(COLUMNS_MIN, moments.length);
     const bars = moments.map((m, i) => {
         let y = height;
         return m.parts.map((part) => {
@@ -159,7 +161,7 @@ export function openOverview(c) {
         morph(c.root, h("h1", {}, "Overview"), problem ? errorBox(problem, start) : null, state ? body(state) : problem ? null : h("p", { class: "quiet loading" }, "Loading…"));
         const box = c.root.querySelector(".card .keep");
         if (!box || chart) return;
-        chart = new Chart(/** @type {HTMLElement} */ (box), { lines: [{ name: "tasks a second", color: OP_COLORS[0] }], label: "Tasks a second since this page was opened", format: rate });
+        chart = new Chart(/** @type {HTMLElement} */ (box), { lines: [{ name: "tasks a second", color: OP_COLORS[0] }], label: "Tasks a second since this page was opened", format: rate, least: 1 });
         chart.set(speed);
     }
 

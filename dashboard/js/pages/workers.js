@@ -40,7 +40,7 @@ export function openWorkers(c) {
             { title: "Queued", isNumber: true, sort: (w) => w.queued, cell: (w) => count(w.queued) },
             { title: "Memory", isNumber: true, sort: (w) => w.memory_used_bytes, cell: (w) => [`${bytes(w.memory_used_bytes)}${w.memory_bytes ? ` of ${bytes(w.memory_bytes)}` : ""}`, w.memory_bytes ? bar(Number(w.memory_used_bytes), Number(w.memory_bytes)) : null] },
             { title: "Holds", isNumber: true, sort: (w) => w.held_bytes, cell: (w) => bytes(w.held_bytes) },
-            { title: "Tasks done", isNumber: true, sort: (w) => w.tasks_done, cell: (w) => count(w.tasks_done) },
+            { title: "Tasks ended", isNumber: true, sort: (w) => w.tasks_done, cell: (w) => count(w.tasks_done) },
             { title: "Runs", isWide: true, cell: (w) => [w.runtimes.join(", "), Object.keys(w.resources).length ? h("div", { class: "quiet" }, Object.entries(w.resources).map(([k, v]) => `${k}=${v}`).join(", ")) : null] },
             { title: "Drain", cell: drain },
         ] }) : empty("There is no worker.", "Start one: ", h("code", {}, "mr-worker"), ", or start the cluster with ", h("code", {}, "millrace up --workers 4"), ".")),

@@ -207,7 +207,8 @@ export class Data {
     drawStrip(out, w, scale, rows, by, covered) {
         const shades = this.shades?.[by];
         if (!shades) return false;
-        shades.add(this.names[by].list.map((name) => rgb(this.colorOf(name, by))));
+        // The name of idle pixels, "", takes no colour from the operators.
+        shades.add(this.names[by].list.map((name) => (name ? rgb(this.colorOf(name, by)) : [0, 0, 0])));
         out.fill(shades.empty);
         const shown = rowsShown(rows);
         const level = levelFor(scale.nsPerPx);

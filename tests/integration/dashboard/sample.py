@@ -1,9 +1,11 @@
 """Work for a cluster that the dashboard's tests look at: jobs in every state, a training, a queue, a
-channel, a template and named objects. sample.py URL [TOKEN] fills a cluster by hand."""
+channel, a template and named objects. sample.py URL [TOKEN] fills a cluster for pictures (shots.mjs)
+and prints the ids: its arrays are larger, and it has two trainings that learn for a while."""
 import http.client
 import json
 import pathlib
 import sys
+import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -63,9 +65,9 @@ def slow(seconds, tasks=2):
             "tasks": {f"wait/{i}": {"op": "sleep", "args": [seconds], "kwargs": {}} for i in range(tasks)}}
 
 
-def fill(api, running_s=600):
+def fill(api, running_s=600, side=192):
     """Returns the ids by what they are."""
-    ids = {"done": api.submit(reconstruction()), "failed": api.submit(FAILING)}
+    ids = {"done": api.submit(reconstruction(side=side)), "failed": api.submit(FAILING)}
     api.wait(ids["done"])
     api.wait(ids["failed"])
     api.call("POST", "/v1/templates?name=sum-of-two", {"params": {"a": 1, "b": 2}, "tasks": {"sum": {"op": "add", "args": ["${a}", "${b}"]}}})
@@ -91,5 +93,22 @@ def start_training(api, time_s):
     return api.call("POST", "/v1/trainings", document)["id"]
 
 
+def learn(api, name, **params):
+    """The training of examples/digits.json, made slower. It stops by itself. Returns its id after its end."""
+    with open(ROOT / "examples/digits.json") as f:
+        document = json.load(f)
+    document["name"] = name
+    document["params"].update(workers=1, **params)
+    document["optimizer"]["learning_rate"] = 0.0001
+    document["score"]["every_s"] = 0.1
+    training = api.call("POST", "/v1/trainings", document)["id"]
+    while "ended_ns" not in (t := api.call("GET", f"/v1/trainings/{training}")) or t["ended_ns"] == "0":
+        time.sleep(0.5)
+    return training
+
+
 if __name__ == "__main__":
-    print(json.dumps(fill(Api(*sys.argv[1:3]))))
+    api = Api(*sys.argv[1:3])
+    ids = fill(api, side=768)
+    learn(api, "digits, 32 units", units=32)
+    print(json.dumps({**ids, "training": learn(api, "digits, 64 units", units=64)}))

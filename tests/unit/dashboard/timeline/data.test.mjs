@@ -173,3 +173,12 @@ test("a new worker may move all rows, so every tile is loaded again", async () =
     await settle();
     assert.ok(r.source.asked.length > before);
 });
+
+test("only operators take colours of operators", async () => {
+    const r = rig(1e9);
+    const w = { from: 0, until: 1e9 };
+    r.draw(w);
+    await settle();
+    r.draw(w);
+    assert.deepEqual([...r.data.ops.chosen.keys()], ["add"]);
+});
