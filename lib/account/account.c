@@ -516,6 +516,11 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
     }
 }
 
+void mr_account_task_soon(const struct mr_account *a, const struct mr_account_task *t)
+{
+    mr_account_recents_prefetch(&a->recents, t->job, t->index);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 void mr_account_close(struct mr_account **ap)

@@ -69,3 +69,12 @@ void mr_account_recents_put(struct mr_account_recents *r, const struct mr_accoun
     r->keys[to] = (struct mr_account_recents_key){entry->job + 1, entry->index, entry->accounted};
     r->entries[to] = *entry;
 }
+
+void mr_account_recents_prefetch(const struct mr_account_recents *r, uint32_t job, uint32_t index)
+{
+    size_t b = bucket_of(r, job, index);
+    const char *entry = (const char *)&r->entries[b + index % WAYS];
+    __builtin_prefetch(&r->keys[b], 1);
+    __builtin_prefetch(entry, 1);
+    __builtin_prefetch(entry + sizeof *r->entries - 1, 1);
+}

@@ -45,3 +45,5 @@ void mr_account_recents_fini(struct mr_account_recents *r);
 const struct mr_account_recent *mr_account_recents_find(
     const struct mr_account_recents *r, uint32_t job, uint32_t index);
 void mr_account_recents_put(struct mr_account_recents *r, const struct mr_account_recent *entry);
+/* Begins to load the memory that a put of this attempt will probably use. */
+void mr_account_recents_prefetch(const struct mr_account_recents *r, uint32_t job, uint32_t index);

@@ -22,6 +22,9 @@
  * 10 ms. */
 #define SPANS_ALONE (1u << 17)
 
+/* Tasks between the one whose memory is loaded and the present one: about a microsecond. */
+#define AHEAD 12u
+
 struct worker {
     uint32_t *lanes; /* numbers of the slots */
     uint32_t lanes_count, slots;
@@ -285,6 +288,7 @@ static void batch_account(struct reading *r, struct mr_task_batch *b)
     workers_add(r, b);
     for (uint32_t i = 0; i < b->count; i++) {
         struct mr_account_task *t = &b->items[i].task;
+        if (i + AHEAD < b->count) mr_account_task_soon(r->account, &b->items[i + AHEAD].task);
         events_until(r, t->accounted);
         lane_find(r, r->worker_numbers[b->items[i].worker], b->items[i].slot, t);
         mr_account_task(r->account, t);
