@@ -416,33 +416,39 @@ static struct run run_of(const struct mr_account *a, const struct mr_account_tas
     return r;
 }
 
-/* Passes the next `ns` of the run to the sink, but no time before `settled`. `*at` is where they
- * begin. */
-static inline void run_part(struct mr_account *a, const struct mr_account_task *t, mr_time settled,
-    mr_time *at, enum mr_account_class class, mr_duration ns)
+/* A run whose parts are passed to the sink one after another. */
+struct passing {
+    struct mr_account *a;
+    const struct mr_account_task *task;
+    mr_time settled; /* no time before this is passed */
+    mr_time at;      /* where the next part begins */
+};
+
+static inline void pass(struct passing *p, enum mr_account_class class, mr_duration ns)
 {
     if (!ns) return;
-    mr_time from = MR_MAX(*at, settled);
-    *at += ns;
-    piece(a, (struct mr_account_piece){t->lane, class, from, *at, t->job, t->index, t->op});
+    const struct mr_account_task *t = p->task;
+    mr_time from = MR_MAX(p->at, p->settled);
+    p->at += ns;
+    piece(p->a, (struct mr_account_piece){t->lane, class, from, p->at, t->job, t->index, t->op});
 }
 
 /* Passes the time in which the task ran to the sink: inputs first, the result last. */
 static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr_time settled)
 {
     const struct run r = run_of(a, t);
-    mr_time at = t->started;
-    run_part(a, t, settled, &at, MR_ACCOUNT_INPUT, r.input);
-    run_part(a, t, settled, &at, MR_ACCOUNT_FEED, r.training[MR_TRAINING_FEED]);
-    run_part(a, t, settled, &at, MR_ACCOUNT_PULL, r.training[MR_TRAINING_PULL]);
-    run_part(a, t, settled, &at, MR_ACCOUNT_COMPUTE, r.cpu);
-    run_part(a, t, settled, &at, MR_ACCOUNT_PUSH, r.training[MR_TRAINING_PUSH]);
-    run_part(a, t, settled, &at, MR_ACCOUNT_WAIT, r.training[MR_TRAINING_WAIT]);
-    run_part(a, t, settled, &at, MR_ACCOUNT_PREEMPTED, r.late);
-    run_part(a, t, settled, &at, MR_ACCOUNT_STOPPED, r.paused);
-    run_part(a, t, settled, &at, MR_ACCOUNT_BLOCKED, r.blocked);
-    run_part(a, t, settled, &at, MR_ACCOUNT_MEMORY, r.room);
-    run_part(a, t, settled, &at, MR_ACCOUNT_OUTPUT, r.output);
+    struct passing p = {a, t, settled, t->started};
+    pass(&p, MR_ACCOUNT_INPUT, r.input);
+    pass(&p, MR_ACCOUNT_FEED, r.training[MR_TRAINING_FEED]);
+    pass(&p, MR_ACCOUNT_PULL, r.training[MR_TRAINING_PULL]);
+    pass(&p, MR_ACCOUNT_COMPUTE, r.cpu);
+    pass(&p, MR_ACCOUNT_PUSH, r.training[MR_TRAINING_PUSH]);
+    pass(&p, MR_ACCOUNT_WAIT, r.training[MR_TRAINING_WAIT]);
+    pass(&p, MR_ACCOUNT_PREEMPTED, r.late);
+    pass(&p, MR_ACCOUNT_STOPPED, r.paused);
+    pass(&p, MR_ACCOUNT_BLOCKED, r.blocked);
+    pass(&p, MR_ACCOUNT_MEMORY, r.room);
+    pass(&p, MR_ACCOUNT_OUTPUT, r.output);
 }
 
 /* Divides the time in which the lane waited for the task into pieces and a gap. */

@@ -18,8 +18,8 @@
 /* Clients are told of a job's end some time after the end. The event that says when is searched in
  * this much time after the end. */
 #define TOLD_MAX (600 * MR_SECOND)
-/* An account of more spans is read by two threads. The account of fewer spans takes less than about
- * 10 ms. */
+/* An account of more spans is read by two threads. The account of fewer spans takes about 20 ms
+ * or less. */
 #define SPANS_ALONE (1u << 17)
 
 /* Tasks between the one whose memory is loaded and the present one: about a microsecond. */
