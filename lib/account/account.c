@@ -66,7 +66,7 @@ struct mr_account *mr_account_open(const struct mr_account_config *config)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-static void piece(struct mr_account *a, struct mr_account_piece p)
+static inline void piece(struct mr_account *a, struct mr_account_piece p)
 {
     p.from = MR_MAX(p.from, a->config.from);
     p.to = MR_MIN(p.to, a->config.until);
@@ -379,48 +379,79 @@ void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at, mr_t
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-/* Divides the time in which the task ran: inputs first, the result last. The kernel's delays are
- * known as a sum. If the delays are longer than the rest of the run, the surplus is taken from the
- * time of the result, then from the time of the inputs. */
+/* The time in which a task ran, by class. */
+struct run {
+    mr_duration restore, input, late, paused, blocked, cpu, room, output;
+    mr_duration training[MR_TRAINING_PARTS];
+};
+
+/* Divides the time in which the task ran. The kernel's delays are known as a sum. If the delays are
+ * longer than the rest of the run, the surplus is taken from the time of the result, then from the
+ * time of the inputs. */
+static struct run run_of(const struct mr_account *a, const struct mr_account_task *t)
+{
+    struct run r = {0};
+    mr_duration wall = t->finished - t->started;
+    r.input = MR_MIN(t->input_ns, wall);
+    r.output = MR_MIN(t->output_ns, wall - r.input);
+    r.late = MR_MIN(t->late_ns, wall);
+    mr_duration beside = wall - r.input - r.output;
+    mr_duration within = r.late - MR_MIN(r.late, beside), of_output = MR_MIN(within, r.output);
+    r.output -= of_output;
+    r.input -= MR_MIN(within - of_output, r.input);
+    r.room = MR_MIN(t->room_ns, r.output);
+    r.blocked = wall - r.input - r.output - r.late;
+    for (unsigned i = 0; t->training && i < MR_TRAINING_PARTS; i++) {
+        r.training[i] = MR_MIN(mr_training_part_ns(t->training, i, wall), r.blocked);
+        r.blocked -= r.training[i];
+    }
+    r.cpu = MR_MIN(t->cpu_ns, r.blocked);
+    r.blocked -= r.cpu;
+    /* a paused thread uses no processor: the pause is a part of what is left */
+    if (a->pauses.count)
+        r.paused = mr_account_pauses_ns(&a->pauses, t->lane, t->started, t->finished);
+    r.paused = MR_MIN(r.paused, r.blocked);
+    r.blocked -= r.paused;
+    r.output -= r.room;
+    r.restore = MR_MIN(t->restore_ns, r.input);
+    r.input -= r.restore;
+    return r;
+}
+
+/* A run whose parts are passed to the sink one after another. */
+struct passing {
+    struct mr_account *a;
+    const struct mr_account_task *task;
+    mr_time settled; /* no time before this is passed */
+    mr_time at;      /* where the next part begins */
+};
+
+static inline void pass(struct passing *p, enum mr_account_class class, mr_duration ns)
+{
+    if (!ns) return;
+    const struct mr_account_task *t = p->task;
+    mr_time from = MR_MAX(p->at, p->settled);
+    p->at += ns;
+    piece(p->a, (struct mr_account_piece){t->lane, class, from, p->at, t->job, t->index, t->op});
+}
+
+/* Passes the time in which the task ran to the sink: inputs first, the result last. */
 static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr_time settled)
 {
-    mr_duration wall = t->finished - t->started;
-    mr_duration input = MR_MIN(t->input_ns, wall);
-    mr_duration output = MR_MIN(t->output_ns, wall - input);
-    mr_duration late = MR_MIN(t->late_ns, wall), beside = wall - input - output;
-    mr_duration within = late - MR_MIN(late, beside), of_output = MR_MIN(within, output);
-    output -= of_output;
-    input -= MR_MIN(within - of_output, input);
-    mr_duration restore = MR_MIN(t->restore_ns, input);
-    mr_duration room = MR_MIN(t->room_ns, output), blocked = wall - input - output - late;
-    mr_duration training[MR_TRAINING_PARTS];
-    for (unsigned i = 0; i < MR_TRAINING_PARTS; i++) {
-        training[i] = MR_MIN(mr_training_part_ns(t->training, i, wall), blocked);
-        blocked -= training[i];
-    }
-    mr_duration cpu = MR_MIN(t->cpu_ns, blocked);
-    blocked -= cpu;
-    /* a paused thread uses no processor: the pause is a part of what is left */
-    mr_duration paused =
-        a->pauses.count ? mr_account_pauses_ns(&a->pauses, t->lane, t->started, t->finished) : 0;
-    paused = MR_MIN(paused, blocked);
-    const struct {
-        mr_duration ns;
-        enum mr_account_class class;
-    } parts[] = {{restore, MR_ACCOUNT_RESTORE}, {input - restore, MR_ACCOUNT_INPUT},
-        {training[MR_TRAINING_FEED], MR_ACCOUNT_FEED},
-        {training[MR_TRAINING_PULL], MR_ACCOUNT_PULL}, {cpu, MR_ACCOUNT_COMPUTE},
-        {training[MR_TRAINING_PUSH], MR_ACCOUNT_PUSH},
-        {training[MR_TRAINING_WAIT], MR_ACCOUNT_WAIT}, {late, MR_ACCOUNT_PREEMPTED},
-        {paused, MR_ACCOUNT_STOPPED}, {blocked - paused, MR_ACCOUNT_BLOCKED},
-        {room, MR_ACCOUNT_MEMORY}, {output - room, MR_ACCOUNT_OUTPUT}};
-    mr_time at = t->started;
-    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
-        mr_time from = MR_MAX(at, settled);
-        at += parts[i].ns;
-        piece(a,
-            (struct mr_account_piece){t->lane, parts[i].class, from, at, t->job, t->index, t->op});
-    }
+    const struct run r = run_of(a, t);
+    struct passing p = {a, t, settled, t->started};
+    pass(&p, MR_ACCOUNT_RESTORE, r.restore);
+    pass(&p, MR_ACCOUNT_INPUT, r.input);
+    pass(&p, MR_ACCOUNT_FEED, r.training[MR_TRAINING_FEED]);
+    pass(&p, MR_ACCOUNT_PULL, r.training[MR_TRAINING_PULL]);
+    pass(&p, MR_ACCOUNT_COMPUTE, r.cpu);
+    pass(&p, MR_ACCOUNT_PUSH, r.training[MR_TRAINING_PUSH]);
+    pass(&p, MR_ACCOUNT_WAIT, r.training[MR_TRAINING_WAIT]);
+    pass(&p, MR_ACCOUNT_PREEMPTED, r.late);
+    pass(&p, MR_ACCOUNT_STOPPED, r.paused);
+    pass(&p, MR_ACCOUNT_BLOCKED, r.blocked);
+    pass(&p, MR_ACCOUNT_MEMORY, r.room);
+    pass(&p, MR_ACCOUNT_OUTPUT, r.output);
 }
 
 /* Divides the time in which the lane waited for the task into pieces and a gap. */
@@ -455,13 +486,15 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
     struct lane *l = t->lane == MR_ACCOUNT_NONE || t->is_beside ? NULL : lane_of(a, t->lane);
     mr_duration wall = t->finished > t->started ? t->finished - t->started : 0;
     if (!t->started || (l && !l->is_present)) return;
+    /* the share of the delays is 0 for most tasks: no division then */
+    mr_duration late = MR_MIN(t->late_ns, wall);
     const struct mr_account_recent x = {.job = t->job,
         .index = t->index,
         .last_input = t->last_input,
         .op = t->op,
         .lane = t->lane,
         .hold = t->hold,
-        .late_permille = (uint16_t)(wall ? MR_MIN(t->late_ns, wall) / (wall / 1000 + 1) : 0),
+        .late_permille = (uint16_t)(late ? late / (wall / 1000 + 1) : 0),
         .delayed_ns = t->delayed_ns,
         .ready = t->ready,
         .sent = t->sent,
@@ -489,6 +522,11 @@ void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
         j->last = x.index;
         j->last_finished = x.finished;
     }
+}
+
+void mr_account_task_soon(const struct mr_account *a, const struct mr_account_task *t)
+{
+    mr_account_recents_prefetch(&a->recents, t->job, t->index);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

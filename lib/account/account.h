@@ -98,6 +98,9 @@ void mr_account_job(
 void mr_account_job_over(struct mr_account *a, uint32_t job, mr_time at, mr_time told);
 
 void mr_account_task(struct mr_account *a, const struct mr_account_task *task);
+/* Begins to load the memory that mr_account_task will need for a task. Changes nothing. A caller
+ * that knows the tasks in advance saves time with it. */
+void mr_account_task_soon(const struct mr_account *a, const struct mr_account_task *task);
 
 struct mr_account_sums {
     uint64_t ns[MR_ACCOUNT_CLASSES];

@@ -80,6 +80,7 @@ static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_r
     mr_time here = MR_MAX(x->inputs, need);
     /* until `lane_free` the task's executor ran other tasks */
     worker_down(c, MR_MAX(here, x->lane_free), MR_ACCOUNT_HANDOFF, x, delayed);
+    if (c->at <= c->lower) return;
     mr_account_chain_down(c, here, MR_ACCOUNT_IMBALANCE, x);
     if (here == need) return;
     /* the scheduler had to learn of the input before it could tell the worker where the input is */
@@ -101,6 +102,7 @@ static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *
         wait_at_worker(c, x, input, MR_MAX(x->received, floor), &delayed);
     else if (x->sent)
         mr_account_chain_down(c, MR_MAX(x->sent, floor), MR_ACCOUNT_UNKNOWN, x);
+    if (c->at <= c->lower) return; /* a slot with a queue rarely waits for more than its worker */
     if (x->sent) worker_down(c, MR_MAX(x->sent, floor), MR_ACCOUNT_SEND, x, &delayed);
     if (x->ready && x->sent > floor) {
         mr_time ready = MR_MAX(x->ready, floor);

@@ -19,14 +19,21 @@ struct mr_account_recent {
     uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
     mr_duration delayed_ns; /* time before the start in which the kernel ran other threads */
     mr_time ready, sent, received, inputs;
-    mr_time started; /* 0: the entry is free */
-    mr_time finished, accounted;
+    mr_time started, finished, accounted;
     /* The lane's task before this one, and when it finished; 0: there was none. */
     mr_time lane_free;
     uint32_t before_job, before_index;
 };
 
+struct mr_account_recents_key { /* what a search compares */
+    uint32_t job;               /* the job's number plus 1; 0: the entry is free */
+    uint32_t index;
+    mr_time accounted;
+};
+
 struct mr_account_recents {
+    struct mr_account_recents_key
+        *keys; /* of `entries`, apart from them: those of a bucket are 64 bytes */
     struct mr_account_recent *entries;
     uint32_t mask; /* number of buckets, a power of two, minus 1 */
 };
@@ -37,3 +44,5 @@ void mr_account_recents_fini(struct mr_account_recents *r);
 const struct mr_account_recent *mr_account_recents_find(
     const struct mr_account_recents *r, uint32_t job, uint32_t index);
 void mr_account_recents_put(struct mr_account_recents *r, const struct mr_account_recent *entry);
+/* Begins to load the memory that a put of this attempt will probably use. */
+void mr_account_recents_prefetch(const struct mr_account_recents *r, uint32_t job, uint32_t index);

@@ -7,21 +7,24 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "services/scheduler/history/cluster_past.h"
-#include "services/scheduler/history/span_merge.h"
+#include "services/scheduler/history/task_feed.h"
 
 #include <stdlib.h>
 
 #define RECENT_MIN (1u << 16)
 #define RECENT_MAX (1u << 20)
-#define OPS_MAX 4096u
 /* The end of a job is a reading of the wall clock. The times of its spans are converted from the
  * monotonic clock. A job is taken as over this much later, so that all of its spans come before. */
 #define OVER_DELAY MR_MS
 /* Clients are told of a job's end some time after the end. The event that says when is searched in
  * this much time after the end. */
 #define TOLD_MAX (600 * MR_SECOND)
-/* Buckets of wall times: 16 for each power of two. */
-#define BUCKETS (64u * 16u)
+/* An account of more spans is read by two threads. The account of fewer spans takes about 20 ms
+ * or less. */
+#define SPANS_ALONE (1u << 17)
+
+/* Tasks between the one whose memory is loaded and the present one: about a microsecond. */
+#define AHEAD 12u
 
 struct worker {
     uint32_t *lanes; /* numbers of the slots */
@@ -34,11 +37,6 @@ struct worker {
 
 struct slot {
     uint32_t worker, slot;
-};
-
-struct op_sums {
-    struct mr_job_account_op op;
-    uint32_t *buckets; /* BUCKETS counts of attempts by wall time */
 };
 
 struct reading {
@@ -56,58 +54,23 @@ struct reading {
     uint32_t next_event, next_over;
     uint32_t *overs; /* numbers of the jobs that are over, by the time of their end */
     uint32_t overs_count;
-    struct op_sums *ops;
-    uint32_t ops_room;
+    uint64_t *white; /* by operator: idle time of slots that waited for a task of the operator */
+    uint32_t white_room;
+    /* by the number that the feed gave to the worker: the number of its name in past.workers */
+    uint32_t *worker_numbers;
+    uint32_t worker_numbers_count, worker_numbers_room;
 };
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static struct op_sums *op_of(struct reading *r, uint32_t op)
+static void white_add(struct reading *r, uint32_t op, uint64_t ns)
 {
-    op = MR_MIN(op, OPS_MAX - 1);
-    if (op >= r->ops_room) {
-        uint32_t more = MR_MAX(op + 1, MR_MAX(16u, r->ops_room * 2));
-        r->ops = mr_grow(r->ops, r->ops_room * sizeof *r->ops, more * sizeof *r->ops);
-        r->ops_room = more;
+    if (op >= r->white_room) {
+        uint32_t more = MR_MAX(op + 1, MR_MAX(16u, r->white_room * 2));
+        r->white = mr_grow(r->white, r->white_room * sizeof *r->white, more * sizeof *r->white);
+        r->white_room = more;
     }
-    return &r->ops[op];
-}
-
-static uint32_t bucket_of(uint64_t ns)
-{
-    if (ns < 16) return (uint32_t)ns;
-    uint32_t high = 63u - (uint32_t)__builtin_clzll(ns);
-    return (high - 3) * 16 + (uint32_t)(ns >> (high - 4) & 15);
-}
-
-/* Returns the middle of a bucket. */
-static uint64_t bucket_ns(uint32_t bucket)
-{
-    if (bucket < 16) return bucket;
-    uint32_t shift = bucket / 16 - 1;
-    return ((uint64_t)(16 + bucket % 16) << shift) + ((uint64_t)1 << shift) / 2;
-}
-
-static uint64_t quantile(const struct op_sums *o, uint64_t rank)
-{
-    for (uint32_t i = 0; i < BUCKETS; i++) {
-        if (rank < o->buckets[i]) return bucket_ns(i);
-        rank -= o->buckets[i];
-    }
-    return 0;
-}
-
-static void op_add(struct reading *r, const struct mr_trace_span *s)
-{
-    struct op_sums *o = op_of(r, s->op_id);
-    uint64_t wall = s->finished > s->started ? s->finished - s->started : 0;
-    if (!o->buckets) o->buckets = mr_alloc_array(BUCKETS, sizeof *o->buckets);
-    o->buckets[bucket_of(wall)]++;
-    o->op.attempts++;
-    o->op.wall_ns += wall;
-    o->op.cpu_ns += s->cpu_ns;
-    o->op.bytes += s->bytes;
-    if (s->ready && s->started > s->ready) o->op.queue_ns += s->started - s->ready;
+    r->white[op] += ns;
 }
 
 static int by_wall(const void *a, const void *b)
@@ -117,31 +80,31 @@ static int by_wall(const void *a, const void *b)
 }
 
 /* Gives the operators to the account, and renumbers those of the critical path. */
-static void ops_finish(struct reading *r, const struct mr_trace_names *names)
+static void ops_finish(
+    struct reading *r, const struct mr_op_table *table, const struct mr_trace_names *names)
 {
     struct mr_job_account *out = r->out;
-    uint32_t *number = mr_alloc_array(MR_MAX(r->ops_room, 1u), sizeof *number);
-    out->ops = mr_alloc_array(MR_MAX(r->ops_room, 1u), sizeof *out->ops);
-    for (uint32_t i = 0; i < r->ops_room; i++) {
-        struct op_sums *o = &r->ops[i];
-        if (!o->op.attempts && !o->op.white_ns) continue;
-        o->op.name = names->names[i];
-        if (o->buckets) {
-            o->op.median_ns = quantile(o, o->op.attempts / 2);
-            o->op.p99_ns = quantile(o, o->op.attempts - 1 - o->op.attempts / 100);
-        }
-        out->ops[out->ops_count++] = o->op;
+    uint32_t count = MR_MAX(table->room, r->white_room);
+    uint32_t *number = mr_alloc_array(MR_MAX(count, 1u), sizeof *number);
+    out->ops = mr_alloc_array(MR_MAX(count, 1u), sizeof *out->ops);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_job_account_op *o = &out->ops[out->ops_count];
+        uint64_t white = i < r->white_room ? r->white[i] : 0;
+        if (!mr_op_table_get(table, i, o) && !white) continue;
+        o->white_ns = white;
+        o->name = names->names[i];
+        out->ops_count++;
     }
     qsort(out->ops, out->ops_count, sizeof *out->ops, by_wall);
     for (uint32_t i = 0; i < out->ops_count; i++) {
         struct mr_str name = out->ops[i].name;
-        for (uint32_t k = 0; k < r->ops_room; k++)
+        for (uint32_t k = 0; k < count && k < names->count; k++)
             if (names->names[k].p == name.p) number[k] = i;
         out->ops[i].name = mr_str_of(mr_copy(name.p, MR_MAX(name.n, (size_t)1)), name.n);
     }
     for (uint32_t i = 0; i < out->steps_count; i++) {
         uint32_t *op = &out->steps[i].op;
-        *op = *op < r->ops_room ? number[*op] : MR_ACCOUNT_NONE;
+        *op = *op < count ? number[*op] : MR_ACCOUNT_NONE;
     }
     mr_release(number);
 }
@@ -232,12 +195,13 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
     worker_joins(r, w, e->slots, e->since, e->at);
 }
 
-/* Sets the lane of the span's task. A slot that no event has told of exists from the beginning of
- * the account on. Executors with numbers above those of the slots run long-running tasks. */
-static void lane_find(struct reading *r, const struct mr_trace_span *s, struct mr_account_task *t)
+/* Sets the lane of a task of the worker `number`. A slot that no event has told of exists from the
+ * beginning of the account on. Executors with numbers above those of the slots run long-running
+ * tasks. */
+static void lane_find(struct reading *r, uint32_t number, uint32_t slot, struct mr_account_task *t)
 {
-    struct worker *w = worker_of(r, s->worker_id);
-    uint32_t slot = MR_MIN(s->slot, MR_SLOTS_MAX + MR_LONG_TASKS_MAX - 1);
+    struct worker *w = worker_of(r, number);
+    slot = MR_MIN(slot, MR_SLOTS_MAX + MR_LONG_TASKS_MAX - 1);
     if (!w->is_known) {
         uint32_t had = w->slots;
         lanes_make(r, w, slot + 1);
@@ -275,7 +239,7 @@ static void on_piece(void *ctx, const struct mr_account_piece *p)
         r->ask->on_piece(r->ask->ctx, r->past.workers.names[r->slots[p->lane].worker],
             r->slots[p->lane].slot, p);
     if (!mr_account_class_is_busy(p->class) && is_own && p->op != MR_ACCOUNT_NONE)
-        op_of(r, p->op)->op.white_ns += p->to - p->from;
+        white_add(r, p->op, p->to - p->from);
 }
 
 /* Takes the critical path, of which the last segments are kept if there are too many. */
@@ -300,33 +264,31 @@ static void on_path(void *ctx, const struct mr_account_segment *segments, uint32
     }
 }
 
-static void feed(struct reading *r, const struct mr_trace_span *s, uint32_t job)
+/* Numbers the workers that had no span before this batch. */
+static void workers_add(struct reading *r, const struct mr_task_batch *b)
 {
-    struct mr_account_task t = {.job = job,
-        .index = s->index,
-        .last_input = s->last_input,
-        .op = MR_MIN(s->op_id, OPS_MAX - 1),
-        .ready = s->ready,
-        .sent = s->sent,
-        .received = s->received,
-        .inputs = s->inputs,
-        .started = s->started,
-        .finished = s->finished,
-        .accounted = s->accounted,
-        .cpu_ns = s->cpu_ns,
-        .input_ns = s->input_ns,
-        .output_ns = s->output_ns,
-        .late_ns = s->late_ns,
-        .delayed_ns = s->delayed_ns,
-        .room_ns = s->room_ns,
-        .restore_ns = s->restore_ns,
-        .training = s->training,
-        .hold = s->held == MR_TRACE_HELD_MEMORY       ? MR_ACCOUNT_MEMORY
-                : s->held == MR_TRACE_HELD_RESTRICTED ? MR_ACCOUNT_RESTRICTED
-                                                      : 0};
-    lane_find(r, s, &t);
-    mr_account_task(r->account, &t);
-    if (mr_account_share_has(&r->share, job)) op_add(r, s);
+    uint32_t count = r->worker_numbers_count + b->workers_count;
+    if (count > r->worker_numbers_room) {
+        uint32_t more = MR_MAX(count, MR_MAX(16u, r->worker_numbers_room * 2));
+        r->worker_numbers = mr_grow(r->worker_numbers,
+            r->worker_numbers_room * sizeof *r->worker_numbers, more * sizeof *r->worker_numbers);
+        r->worker_numbers_room = more;
+    }
+    for (uint32_t i = 0; i < b->workers_count; i++)
+        r->worker_numbers[r->worker_numbers_count++] =
+            mr_trace_names_number(&r->past.workers, b->workers[i]);
+}
+
+static void batch_account(struct reading *r, struct mr_task_batch *b)
+{
+    workers_add(r, b);
+    for (uint32_t i = 0; i < b->count; i++) {
+        struct mr_account_task *t = &b->items[i].task;
+        if (i + AHEAD < b->count) mr_account_task_soon(r->account, &b->items[i + AHEAD].task);
+        events_until(r, t->accounted);
+        lane_find(r, r->worker_numbers[b->items[i].worker], b->items[i].slot, t);
+        mr_account_task(r->account, t);
+    }
 }
 
 static int by_over(const void *a, const void *b, void *ctx)
@@ -418,22 +380,27 @@ static void account_run(
         mr_account_job(r->account, i, j->client, j->submitted, j->accepted);
     }
     overs_find(r);
-    struct mr_span_merge *m = mr_span_merge_open(source, view, &r->past, out->from_ns, r->target);
-    const struct mr_trace_span *s;
-    uint32_t job = 0;
-    while ((s = mr_span_merge_next(m, &r->past.workers, &job))) {
-        events_until(r, s->accounted);
-        feed(r, s, job);
-    }
+    const struct mr_task_feed_config feeding = {.source = source,
+        .view = view,
+        .past = &r->past,
+        .from = out->from_ns,
+        .target = r->target,
+        .share = &r->share,
+        .alone_max = r->ask->spans_alone ? r->ask->spans_alone : SPANS_ALONE};
+    struct mr_task_feed *f = mr_task_feed_open(&feeding);
+    struct mr_task_batch *b;
+    while ((b = mr_task_feed_next(f)))
+        batch_account(r, b);
     events_until(r, out->until_ns + OVER_DELAY);
     for (uint32_t i = 0; i < r->workers_room; i++)
         if (r->workers[i].doubted) worker_goes(r, &r->workers[i], r->workers[i].doubted);
     mr_account_close(&r->account);
-    ops_finish(r, mr_span_merge_ops(m));
+    const struct mr_span_merge *m = mr_task_feed_merge(f);
+    ops_finish(r, mr_task_feed_ops(f), mr_span_merge_ops(m));
     out->is_away = mr_span_merge_is_away(m);
     uint64_t spans = mr_span_merge_spans(m);
     if (view->spans > spans) out->not_recorded = view->spans - spans;
-    mr_span_merge_close(&m);
+    mr_task_feed_close(&f);
     out->sums = r->share.sums;
     out->other_ns = r->share.other_ns;
     for (uint32_t i = 0; i < MR_ACCOUNT_CLASSES; i++)
@@ -457,11 +424,10 @@ int mr_job_account_read(const struct mr_trace_source *source, const struct mr_tr
     if (!err) account_run(&r, source, view);
     for (uint32_t i = 0; i < r.workers_room; i++)
         mr_release(r.workers[i].lanes);
-    for (uint32_t i = 0; i < r.ops_room; i++)
-        mr_release(r.ops[i].buckets);
     mr_release(r.workers);
+    mr_release(r.worker_numbers);
     mr_release(r.slots);
-    mr_release(r.ops);
+    mr_release(r.white);
     mr_release(r.overs);
     mr_release(r.is_own);
     mr_cluster_past_fini(&r.past);

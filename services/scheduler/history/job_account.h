@@ -23,6 +23,8 @@ struct mr_job_account_ask {
     const mr_job_id *segments;
     uint32_t segments_count;
     uint32_t steps_max; /* limit of steps of the critical path */
+    /* An account of more spans is read by two threads; 0: the default. */
+    uint64_t spans_alone;
     /* Takes the pieces of time (lib/account), each with its slot; NULL: they are not wanted. */
     void (*on_piece)(
         void *ctx, struct mr_str worker, uint32_t slot, const struct mr_account_piece *piece);

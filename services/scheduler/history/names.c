@@ -49,7 +49,7 @@ void mr_trace_names_fini(struct mr_trace_names *n)
     mr_index_fini(&n->index);
 }
 
-uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
+uint32_t mr_trace_local_add(struct mr_trace_local_names *l, uint32_t local,
     struct mr_trace_names *names, struct mr_str name)
 {
     if (local >= l->room) {
@@ -57,8 +57,9 @@ uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
         l->of = mr_grow(l->of, l->room * sizeof *l->of, more * sizeof *l->of);
         l->room = more;
     }
-    if (!l->of[local]) l->of[local] = 1 + mr_trace_names_number(names, name);
-    return l->of[local] - 1;
+    uint32_t number = mr_trace_names_number(names, name);
+    l->of[local] = number + 1;
+    return number;
 }
 
 void mr_trace_local_clear(struct mr_trace_local_names *l)

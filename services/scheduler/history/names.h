@@ -21,7 +21,15 @@ struct mr_trace_local_names {
     uint32_t room;
 };
 
-/* Returns the number of a name whose number in the block is `local`. */
-uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
+/* Stores the number of a name whose number in the block is `local`, and returns it. */
+uint32_t mr_trace_local_add(struct mr_trace_local_names *l, uint32_t local,
     struct mr_trace_names *names, struct mr_str name);
+/* Returns the number of a name whose number in the block is `local`. */
+static inline uint32_t mr_trace_local_number(struct mr_trace_local_names *l, uint32_t local,
+    struct mr_trace_names *names, struct mr_str name)
+{
+    if (MR_LIKELY(local < l->room && l->of[local])) return l->of[local] - 1;
+    return mr_trace_local_add(l, local, names, name);
+}
+
 void mr_trace_local_clear(struct mr_trace_local_names *l); /* before the next block */

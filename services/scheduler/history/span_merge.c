@@ -1,5 +1,5 @@
-/* A heap has the jobs whose trace is open, by the time of their next span. Of each open job, one
- * block is in memory. */
+/* A heap has the jobs whose trace is open, by the time of their next span. Of each open job, the
+ * bytes of one page of blocks (store/meta/trace/reader.c) and one decoded span are in memory. */
 #include "services/scheduler/history/span_merge.h"
 
 #include "base/alloc.h"
@@ -7,8 +7,9 @@
 struct open_job {
     uint32_t number;
     struct mr_trace_cursor *cursor;
-    struct mr_trace_span *spans; /* of the present block */
-    uint32_t at, count, room;
+    struct mr_trace_decoder *decoder;             /* of the present block */
+    struct mr_trace_local_names op_of, worker_of; /* of the present block */
+    struct mr_trace_span span;                    /* the next span */
 };
 
 struct mr_span_merge {
@@ -21,11 +22,7 @@ struct mr_span_merge {
     struct open_job **heap;
     uint32_t heap_count, heap_room;
     bool is_taken; /* the span on top of the heap was given to the caller */
-    struct mr_trace_names ops;
-    struct mr_trace_local_names op_of, worker_of;
-    /* Where a block's spans go while it is decoded. */
-    struct open_job *to;
-    struct mr_trace_names *workers;
+    struct mr_trace_names ops, workers;
     uint64_t spans;
     bool is_away;
 };
@@ -41,6 +38,7 @@ struct mr_span_merge *mr_span_merge_open(const struct mr_trace_source *source,
     m->from = from;
     m->whole = whole;
     mr_trace_names_init(&m->ops);
+    mr_trace_names_init(&m->workers);
     return m;
 }
 
@@ -48,7 +46,9 @@ static void job_close(struct mr_span_merge *m, struct open_job *j)
 {
     m->is_away = m->is_away || mr_trace_cursor_is_away(j->cursor);
     mr_trace_cursor_close(&j->cursor);
-    mr_release(j->spans);
+    mr_trace_decoder_free(&j->decoder);
+    mr_release(j->op_of.of);
+    mr_release(j->worker_of.of);
     mr_release(j);
 }
 
@@ -61,8 +61,7 @@ void mr_span_merge_close(struct mr_span_merge **mp)
         job_close(m, m->heap[--m->heap_count]);
     mr_release(m->heap);
     mr_trace_names_fini(&m->ops);
-    mr_release(m->op_of.of);
-    mr_release(m->worker_of.of);
+    mr_trace_names_fini(&m->workers);
     mr_release(m);
 }
 
@@ -70,7 +69,7 @@ void mr_span_merge_close(struct mr_span_merge **mp)
 
 static uint64_t time_of(const struct open_job *j)
 {
-    return j->spans[j->at].accounted;
+    return j->span.accounted;
 }
 
 static bool is_before(const struct open_job *a, const struct open_job *b)
@@ -109,39 +108,36 @@ static void heap_add(struct mr_span_merge *m, struct open_job *j)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static void on_span(void *ctx, const struct mr_trace_span *s)
-{
-    struct mr_span_merge *m = ctx;
-    struct open_job *j = m->to;
-    if (j->number == m->whole) m->spans++;
-    if (j->number != m->whole && s->finished < m->from && s->accounted < m->from) return;
-    if (j->count == j->room) {
-        uint32_t more = MR_MAX(256u, j->room * 2);
-        j->spans = mr_grow(j->spans, j->room * sizeof *s, more * sizeof *s);
-        j->room = more;
-    }
-    struct mr_trace_span *to = &j->spans[j->count++];
-    *to = *s;
-    to->op_id = mr_trace_local_number(&m->op_of, s->op_id, &m->ops, s->op);
-    to->worker_id = mr_trace_local_number(&m->worker_of, s->worker_id, m->workers, s->worker);
-    to->op = to->worker = (struct mr_str){0}; /* these texts end with the block */
-}
-
-/* Reads blocks until one has a span. False: the job has no more spans. */
+/* Begins the next block of the job. False: there are no more blocks. */
 static bool block_next(struct mr_span_merge *m, struct open_job *j)
 {
+    struct mr_trace_block head;
     struct mr_str block;
-    j->at = j->count = 0;
-    m->to = j;
-    while (!j->count && mr_trace_cursor_next(j->cursor, &block)) {
-        struct mr_trace_block head;
+    while (mr_trace_cursor_next(j->cursor, &block)) {
         if (mr_trace_block_read(block, &head)) continue;
         if (j->number != m->whole && head.finished_max < m->from) continue;
-        mr_trace_local_clear(&m->op_of);
-        mr_trace_local_clear(&m->worker_of);
-        (void)mr_trace_decode(block, on_span, m);
+        mr_trace_local_clear(&j->op_of);
+        mr_trace_local_clear(&j->worker_of);
+        if (!mr_trace_decoder_begin(j->decoder, block)) return true;
     }
-    return j->count > 0;
+    return false;
+}
+
+/* Decodes the job's next span. False: the job has no more spans. */
+static bool span_next(struct mr_span_merge *m, struct open_job *j)
+{
+    struct mr_trace_span *s = &j->span;
+    for (;;) {
+        while (!mr_trace_decoder_next(j->decoder, s))
+            if (!block_next(m, j)) return false;
+        if (j->number == m->whole)
+            m->spans++;
+        else if (s->finished < m->from && s->accounted < m->from)
+            continue;
+        s->op_id = mr_trace_local_number(&j->op_of, s->op_id, &m->ops, s->op);
+        s->worker_id = mr_trace_local_number(&j->worker_of, s->worker_id, &m->workers, s->worker);
+        return true;
+    }
 }
 
 static void job_open(struct mr_span_merge *m, uint32_t number)
@@ -149,7 +145,8 @@ static void job_open(struct mr_span_merge *m, uint32_t number)
     struct open_job *j = mr_alloc(sizeof *j);
     j->number = number;
     j->cursor = mr_trace_cursor_open(m->source, m->view, m->past->jobs[number].id);
-    if (block_next(m, j))
+    j->decoder = mr_trace_decoder_new();
+    if (span_next(m, j))
         heap_add(m, j);
     else
         job_close(m, j);
@@ -159,17 +156,15 @@ static void job_open(struct mr_span_merge *m, uint32_t number)
 static void top_pass(struct mr_span_merge *m)
 {
     struct open_job *j = m->heap[0];
-    if (++j->at == j->count && !block_next(m, j)) {
+    if (!span_next(m, j)) {
         m->heap[0] = m->heap[--m->heap_count];
         job_close(m, j);
     }
-    if (m->heap_count) sift_down(m);
+    if (m->heap_count > 1) sift_down(m);
 }
 
-const struct mr_trace_span *mr_span_merge_next(
-    struct mr_span_merge *m, struct mr_trace_names *workers, uint32_t *job)
+const struct mr_trace_span *mr_span_merge_next(struct mr_span_merge *m, uint32_t *job)
 {
-    m->workers = workers;
     if (m->is_taken) top_pass(m);
     m->is_taken = false;
     while (m->next_job < m->past->jobs_count &&
@@ -178,12 +173,17 @@ const struct mr_trace_span *mr_span_merge_next(
     if (!m->heap_count) return NULL;
     m->is_taken = true;
     *job = m->heap[0]->number;
-    return &m->heap[0]->spans[m->heap[0]->at];
+    return &m->heap[0]->span;
 }
 
 const struct mr_trace_names *mr_span_merge_ops(const struct mr_span_merge *m)
 {
     return &m->ops;
+}
+
+const struct mr_trace_names *mr_span_merge_workers(const struct mr_span_merge *m)
+{
+    return &m->workers;
 }
 
 uint64_t mr_span_merge_spans(const struct mr_span_merge *m)

@@ -96,3 +96,14 @@ typedef void (*mr_trace_span_fn)(void *ctx, const struct mr_trace_span *span);
 /* Calls `fn` for each span in order. All bytes are checked. After MR_EFORMAT, `fn` may have been
  * called for spans before the damage. op_id and worker_id number the names within the block. */
 int mr_trace_decode(struct mr_str block, mr_trace_span_fn fn, void *ctx);
+
+/* Reads the spans of blocks one at a time, for a reader that takes turns between blocks. */
+struct mr_trace_decoder;
+
+struct mr_trace_decoder *mr_trace_decoder_new(void);
+void mr_trace_decoder_free(struct mr_trace_decoder **d);
+/* Begins a block and drops the one before. The caller keeps the block until its last span was read.
+ * MR_EFORMAT: the bytes are not a block; then there are no spans. */
+int mr_trace_decoder_begin(struct mr_trace_decoder *d, struct mr_str block);
+/* Stores the next span. False: there are no more spans, or the rest of the block is damaged. */
+bool mr_trace_decoder_next(struct mr_trace_decoder *d, struct mr_trace_span *out);

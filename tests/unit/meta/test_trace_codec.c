@@ -247,6 +247,45 @@ static void an_encoder_begins_anew(void **state)
     assert_string_equal(decoded->names[0][0], "inc");
 }
 
+/* Two decoders take turns, and the first of them then reads the other block. */
+static void two_blocks_are_read_in_turns(void **state)
+{
+    (void)state;
+    enum { COUNT = 500 };
+    struct mr_trace_encoder *other = mr_trace_encoder_new();
+    struct mr_trace_decoder *a = mr_trace_decoder_new(), *b = mr_trace_decoder_new();
+    struct mr_trace_span s, first[COUNT], second[COUNT];
+    mr_trace_encoder_begin(other, (mr_job_id){8});
+    for (uint32_t i = 0; i < COUNT; i++) {
+        first[i] = span_at(i, 1700000000000000000u + i * 1000u);
+        second[i] = span_at(7 * i, 1800000000000000000u - i * 1000000u);
+        second[i].worker_id = second[i].op_id = i % 5;
+        assert_int_equal(mr_trace_encoder_add(encoder, &first[i]), MR_OK);
+        assert_int_equal(mr_trace_encoder_add(other, &second[i]), MR_OK);
+    }
+    struct mr_str block = mr_trace_encoder_end(other);
+    assert_false(mr_trace_decoder_next(a, &s));
+    assert_int_equal(mr_trace_decoder_begin(a, mr_trace_encoder_end(encoder)), MR_OK);
+    assert_int_equal(mr_trace_decoder_begin(b, block), MR_OK);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(mr_trace_decoder_next(a, &s));
+        assert_same(&first[i], &s);
+        assert_true(mr_trace_decoder_next(b, &s));
+        assert_same(&second[i], &s);
+        assert_int_equal(s.worker_id, i % 5);
+    }
+    assert_false(mr_trace_decoder_next(a, &s));
+    assert_int_equal(mr_trace_decoder_begin(a, block), MR_OK);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_true(mr_trace_decoder_next(a, &s));
+    assert_same(&second[COUNT - 1], &s);
+    assert_int_equal(mr_trace_decoder_begin(a, mr_str_of(block.p, 20)), MR_EFORMAT);
+    assert_false(mr_trace_decoder_next(a, &s));
+    mr_trace_decoder_free(&a);
+    mr_trace_decoder_free(&b);
+    mr_trace_encoder_free(&other);
+}
+
 static void a_block_takes_only_so_many_names(void **state)
 {
     (void)state;
@@ -363,8 +402,8 @@ int main(void)
         T(clocks_that_go_backwards_come_back), T(times_of_all_64_bits_come_back),
         T(what_was_not_reached_is_not_there), T(last_inputs_come_back),
         T(sizes_of_values_come_back), T(a_block_of_version_0_1_is_read), T(an_encoder_begins_anew),
-        T(a_block_takes_only_so_many_names), T(small_tasks_cost_few_bytes),
-        T(large_tasks_cost_thirty_bytes_at_most),
+        T(two_blocks_are_read_in_turns), T(a_block_takes_only_so_many_names),
+        T(small_tasks_cost_few_bytes), T(large_tasks_cost_thirty_bytes_at_most),
         T(every_cut_and_most_changes_are_refused_or_harmless)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
