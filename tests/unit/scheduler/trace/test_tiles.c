@@ -41,10 +41,9 @@ static struct mr_str worker_name(const void *ctx, uint64_t number)
 static void entry_add(
     struct mr_trace_view *view, uint64_t number, bool is_sheet, struct mr_str bytes)
 {
-    const struct mr_trace_waiting w = {
-        .job = JOB.v, .number = number, .bytes = (uint32_t)bytes.n, .is_sheet = is_sheet};
-    mr_buf_add(&view->blocks, &w, sizeof w);
-    mr_buf_add_str(&view->blocks, bytes);
+    MR_AUTO(mr_trace_waiting_put)
+    struct mr_trace_waiting *w = mr_trace_waiting_new(JOB, number, is_sheet, bytes);
+    mr_trace_view_add(view, w);
 }
 
 /* Adds a block of spans to the view, and perhaps its sheet. */
