@@ -33,6 +33,7 @@ static const struct mr_option profile_options[] = {
         .init = "1m",
         .help = "without a job: account for this time until now",
         .at = offsetof(struct profile_config, last),
+        .without_arguments = true,
         .min = MR_MS,
         .max = 366 * 24 * 3600 * MR_SECOND},
     MR_OFFLINE_OPTIONS(struct profile_config, offline),
@@ -181,7 +182,9 @@ int mr_command_profile(int argc, char **argv)
     const char *job = rest.count ? rest.items[0] : NULL;
     const struct mr_profile_source source = {&k.client, &k.offline};
     int err;
-    if (mr_offline_is_wanted(&k.offline) && !job)
+    if (k.steps && !job)
+        err = mr_fail(&e, MR_EINVAL, "--steps: expected the id of a job or training");
+    else if (mr_offline_is_wanted(&k.offline) && !job)
         err = mr_fail(&e, MR_EINVAL, "--offline: expected the id of a job");
     else if (job)
         err = mr_profile_answer(&source, job, (uint32_t)k.steps, &doc, &e);
