@@ -10,7 +10,8 @@
 #define QUESTIONS_MAX 512
 #define REPLY_TIMEOUT (2 * MR_SECOND)
 /* Jobs whose timeline stays in memory, and how long after the last question. Each takes at most
- * about 100 MB, or 2 KiB for each slot if that is more. */
+ * about 130 MB: two pyramids (lib/tiles/pyramid.h) of 63 and 31 MB, 80 bytes for each slot, decoded
+ * spans, and sheets. */
 #define TILES_MAX 3
 #define TILES_AGE (600 * MR_SECOND)
 
