@@ -513,7 +513,7 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_TILES) {
-        mr_trace_tiles_answer(sh, x.call, a);
+        mr_trace_tiles_answer(x.call, a);
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_SAMPLES) {

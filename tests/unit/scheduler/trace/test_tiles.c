@@ -3,8 +3,10 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
+#include "services/scheduler/telemetry/trace_tiles.h"
 #include "services/scheduler/tiles/tiles.h"
 
+#include <millrace/v1/jobs.pb-c.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -309,6 +311,45 @@ static void a_window_has_all_of_its_spans_and_no_others(void **state)
     mr_trace_view_fini(&view);
 }
 
+/* The thread that draws a picture also packs it. */
+static void a_packed_picture_is_the_answer_of_the_call(void **state)
+{
+    (void)state;
+    struct mr_trace_view view;
+    struct mr_job_tiles_picture p;
+    struct mr_buf packed;
+    struct mr_job_tiles *t = mr_job_tiles_new(JOB, NULL);
+    view_init(&view);
+    block_add(&view, 1, SHEETS);
+    draw(t, &view, 0, 0, &p);
+    mr_buf_init(&packed, 1 << 20);
+    mr_trace_tiles_pack(&p, &packed);
+    Millrace__V1__TilesResponse *m = millrace__v1__tiles_response__unpack(NULL, packed.n, packed.p);
+    assert_non_null(m);
+    assert_true(m->from_ns == p.from_ns && m->until_ns == p.until_ns);
+    assert_true(m->more_spans_ns == p.few_ns);
+    assert_int_equal(m->rows_count, SLOTS);
+    assert_int_equal(m->n_names, p.names_count);
+    assert_string_equal(m->names[0], "inc");
+    assert_int_equal(m->n_rows, SLOTS);
+    assert_string_equal(m->rows[2]->worker, "w10");
+    assert_int_equal(m->rows[1]->slot, 1);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        const struct mr_tile_run *run = p.rows[i].runs;
+        assert_int_equal(m->rows[i]->n_lengths, p.rows[i].runs_count);
+        for (uint32_t k = 0; k < p.rows[i].runs_count; k++) {
+            assert_int_equal(m->rows[i]->lengths[k], run[k].length);
+            assert_int_equal(m->rows[i]->fill[k], run[k].fill);
+            assert_int_equal(m->rows[i]->colors[k], (uint16_t)(run[k].name + 1));
+        }
+    }
+    millrace__v1__tiles_response__free_unpacked(m, NULL);
+    mr_buf_fini(&packed);
+    mr_job_tiles_picture_fini(&p);
+    mr_job_tiles_free(&t);
+    mr_trace_view_fini(&view);
+}
+
 static void a_job_without_a_trace_has_no_picture(void **state)
 {
     (void)state;
@@ -354,6 +395,7 @@ int main(void)
         cmocka_unit_test(all_ways_to_draw_agree),
         cmocka_unit_test(a_job_that_runs_grows),
         cmocka_unit_test(a_window_has_all_of_its_spans_and_no_others),
+        cmocka_unit_test(a_packed_picture_is_the_answer_of_the_call),
         cmocka_unit_test(a_job_without_a_trace_has_no_picture),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
