@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
 #include "services/scheduler/telemetry/trace_tiles.h"
+#include "services/scheduler/tiles/blocks.h"
 #include "services/scheduler/tiles/tiles.h"
 
 #include <millrace/v1/jobs.pb-c.h>
@@ -311,6 +312,37 @@ static void a_window_has_all_of_its_spans_and_no_others(void **state)
     mr_trace_view_fini(&view);
 }
 
+static void spans_that_were_used_longest_ago_leave_memory_first(void **state)
+{
+    (void)state;
+    const struct mr_trace_source source = {0};
+    const uint32_t blocks = 150;
+    struct mr_trace_view view;
+    struct mr_tile_blocks b;
+    view_init(&view);
+    for (uint32_t i = 1; i <= blocks; i++)
+        block_add(&view, i, NO_SHEETS);
+    mr_tile_blocks_init(&b, JOB);
+    mr_tile_blocks_sync(&b, &source, &view, NULL, NULL);
+    assert_int_equal(b.count, blocks);
+    assert_true(b.decoded <= 600000);
+    uint32_t kept = 0;
+    while (!b.items[kept].spans)
+        kept++;
+    assert_in_range(kept, 20, 40);
+    for (uint32_t i = kept; i < blocks; i++)
+        assert_non_null(b.items[i].spans);
+    assert_non_null(mr_tile_blocks_spans(&b, &source, &view, &b.items[kept]));
+    assert_non_null(mr_tile_blocks_spans(&b, &source, &view, &b.items[0]));
+    assert_non_null(b.items[0].spans);
+    assert_non_null(b.items[kept].spans); /* it was used just before */
+    assert_null(b.items[kept + 1].spans);
+    assert_true(b.decoded <= 600000);
+    assert_true(b.looked_at <= blocks); /* its cost does not grow with the number of blocks */
+    mr_tile_blocks_fini(&b);
+    mr_trace_view_fini(&view);
+}
+
 /* The thread that draws a picture also packs it. */
 static void a_packed_picture_is_the_answer_of_the_call(void **state)
 {
@@ -395,6 +427,7 @@ int main(void)
         cmocka_unit_test(all_ways_to_draw_agree),
         cmocka_unit_test(a_job_that_runs_grows),
         cmocka_unit_test(a_window_has_all_of_its_spans_and_no_others),
+        cmocka_unit_test(spans_that_were_used_longest_ago_leave_memory_first),
         cmocka_unit_test(a_packed_picture_is_the_answer_of_the_call),
         cmocka_unit_test(a_job_without_a_trace_has_no_picture),
     };
