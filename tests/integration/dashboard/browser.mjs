@@ -62,6 +62,22 @@ const PAGES = [["overview", "What the slots do now"], ["jobs", "broken shapes"],
     ["workers", "connected"], ["objects", "f64[192,192]"], ["trainings", "digits"], [`trainings/${ids.training}`, "scorer 0"], ["channels", "batches"], ["channels/beamline", "counts"],
     ["channels/queue/batches", "Dead letters"], ["library", "array.matmul"]];
 
+/** A request to the gateway, beside the page. */
+async function call(method, path, body) {
+    const headers = { Authorization: `Bearer ${tokens.admin}`, "Content-Type": "application/json" };
+    const response = await fetch(origin + path, { method, headers, body: body && JSON.stringify(body) });
+    assert.equal(response.status, 200, await response.clone().text());
+    return response.json();
+}
+
+/** Hides the page's tab, or shows it again. Chromium without a window shows all its tabs. */
+function setHidden(page, hidden) {
+    return page.evaluate((value) => {
+        Object.defineProperty(document, "hidden", { value, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+}
+
 /** Confirms the question of an action. */
 async function sure(page, name) {
     await page.locator("main").getByRole("button", { name, exact: true }).click();
@@ -171,6 +187,23 @@ const steps = {
         assert.equal(await page.getByRole("button", { name: "Drain" }).first().isDisabled(), true);
         await go(page, "objects", "f64[192,192]");
         assert.equal(await page.getByRole("button", { name: "Delete" }).first().isDisabled(), true);
+        await page.context().close();
+    },
+    async "a tab that was hidden shows the present state of its job"() {
+        const page = await open();
+        await logIn(page, tokens.admin);
+        await page.getByText("What the slots do now").waitFor();
+        const { id } = await call("POST", "/v1/jobs", { name: "goes on behind", tasks: { soon: { op: "sleep", args: [1.5] }, late: { op: "sleep", args: [600] } } });
+        await go(page, `jobs/${id}`, "goes on behind");
+        await page.locator("main").getByText("0 of 2 tasks").waitFor();
+        await setHidden(page, true);
+        while ((await call("GET", `/v1/jobs/${id}`)).counts.done !== "1") await new Promise((r) => setTimeout(r, 100));
+        await setHidden(page, false);
+        await page.locator("main").getByText("1 of 2 tasks").waitFor();
+        await setHidden(page, true);
+        await call("POST", `/v1/jobs/${id}:cancel`, {});
+        await setHidden(page, false);
+        await page.locator(".title .badge").getByText("cancelled").waitFor();
         await page.context().close();
     },
     async "the page outlives the scheduler, and does not jump"() {
