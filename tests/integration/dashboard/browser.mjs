@@ -1,6 +1,6 @@
 /* Uses every page and action of the dashboard as a person would: node browser.mjs URL IDS TOKENS.
- * Prints "kill scheduler" when the scheduler is to be killed, and "start a training", and
- * then reads a line. */
+ * Prints "kill scheduler", "start scheduler" or "start a training" when that is to be done, and then
+ * reads a line. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -207,18 +207,48 @@ const steps = {
         await page.context().close();
     },
     async "the page outlives the scheduler, and does not jump"() {
-        const page = await open();
+        // The window is low, so that the page scrolls.
+        const page = await open({ viewport: { width: 1280, height: 420 } });
         await logIn(page, tokens.admin);
-        await go(page, `jobs/${ids.running}`, "slow scan");
-        const other = await page.context().newPage();
+        await page.getByText("What the slots do now").waitFor();
+        const { id } = await call("POST", "/v1/jobs", { name: "outlives the scheduler", tasks: { wait: { op: "sleep", args: [600] } } });
+        await go(page, `jobs/${id}`, "outlives the scheduler");
+        await page.locator(".title .badge").getByText("running").waitFor();
+        await page.locator("main").getByText("Targets").waitFor();
+        const other = await page.context().newPage(), deep = await page.context().newPage();
         await go(other, "overview", "Tasks a second");
+        await page.getByRole("button", { name: "Cancel" }).focus();
+        await page.evaluate(() => window.scrollTo(0, 60));
+        const place = () => page.evaluate(() => [document.activeElement?.textContent, document.activeElement?.getBoundingClientRect().top, window.scrollY]);
+        const before = await place();
+        assert.deepEqual([before[0], before[2]], ["Cancel", 60]);
+
         console.log("kill scheduler");
         await lines.next();
+        const banner = (of) => of.locator("#banner").getByText("The cluster is not ready");
+        // The address of a job is opened while the scheduler is away.
+        await deep.goto(`${url}/#/jobs/${id}`);
+        for (const one of [page, other, deep]) await banner(one).waitFor();
+        await deep.locator("main").getByText("The page asks again by itself").waitFor();
+        await other.locator(".alarms").getByText("Not known: the last state is of").waitFor();
+        await other.getByText("What the slots do now").waitFor();
+        await page.locator(".title .badge").getByText("running").waitFor();
+        await page.locator("main").getByText("Targets").waitFor();
+        assert.deepEqual(await place(), before, "the page has jumped");
+        assert.ok(await banner(page).evaluate((e) => e.getBoundingClientRect().bottom <= innerHeight && e.getBoundingClientRect().top >= 0), "the banner is outside of the window");
+
+        console.log("start scheduler");
+        await lines.next();
+        for (const one of [page, other, deep]) await banner(one).waitFor({ state: "detached" });
         await other.locator(".events").getByText("started, epoch 2").waitFor();
         await other.locator(".badge").getByText("connected").first().waitFor();
-        await page.locator("#banner").getByText(/./).waitFor({ state: "detached" });
-        await page.getByRole("button", { name: "Cancel" }).waitFor();
-        await page.locator(".title .badge").getByText("running").waitFor();
+        await other.locator(".alarms").getByText("Not known").waitFor({ state: "detached" });
+        for (const one of [page, deep]) await one.locator(".title .badge").getByText("running").waitFor();
+        await deep.getByRole("heading", { name: "outlives the scheduler" }).waitFor();
+        assert.deepEqual(await place(), before, "the page has jumped");
+        // The pages still follow the job.
+        await call("POST", `/v1/jobs/${id}:cancel`, {});
+        for (const one of [page, deep]) await one.locator(".title .badge").getByText("cancelled").waitFor();
         await page.context().close();
     },
     async "a user cancels, retries and forgets a job, stops a training, deletes an object"() {

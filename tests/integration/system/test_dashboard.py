@@ -91,11 +91,16 @@ class Dashboard(unittest.TestCase):
             for line in p.stdout:
                 out.append(line)
                 print(line, end="", flush=True)
-                if line == "kill scheduler\n":
+                if line == "kill scheduler\n":  # `up` is stopped: it would start another one at once
+                    c.up.send_signal(signal.SIGSTOP)
                     os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
                     print("killed", file=p.stdin, flush=True)
+                if line == "start scheduler\n":
+                    c.up.send_signal(signal.SIGCONT)
+                    print("started", file=p.stdin, flush=True)
                 if line == "start a training\n":
                     print(sample.start_training(api, 60), file=p.stdin, flush=True)
+            c.up.send_signal(signal.SIGCONT)  # if the script ended in between
             self.assertEqual(p.wait(), 0, "".join(out[-200:]))
 
 
