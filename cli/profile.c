@@ -34,22 +34,27 @@ static const struct mr_option profile_options[] = {
         .value = "NAME",
         .help = "without a job: account for the jobs of this namespace",
         .at = offsetof(struct profile_config, name_space)},
+        .without_arguments = true,
     {.name = "from",
         .type = MR_OPTION_U64,
         .value = "NS",
         .help = "without a job: account from this time on, in ns since 1970",
         .at = offsetof(struct profile_config, from_ns)},
+        .without_arguments = true,
     {.name = "to",
         .type = MR_OPTION_U64,
         .value = "NS",
         .help = "without a job: account until this time, in ns since 1970 (default: now)",
         .at = offsetof(struct profile_config, until_ns)},
+        .without_arguments = true,
     {.name = "last",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
         .init = "1m",
         .help = "without a job and without --from: account for this time until --to",
         .at = offsetof(struct profile_config, last),
+        .not_with = "from",
+        .without_arguments = true,
         .min = MR_MS,
         .max = 366 * 24 * 3600 * MR_SECOND},
     MR_OFFLINE_OPTIONS(struct profile_config, offline),
@@ -203,17 +208,13 @@ static int ask_window(const struct profile_config *k, yyjson_doc **doc, struct m
     return err;
 }
 
-/* Refuses the flags of a window of time beside a job, and a namespace without a name. */
 static int check(const struct profile_config *k, const char *job, struct mr_error *e)
 {
     if (k->name_space && !*k->name_space)
         return mr_fail(e, MR_EINVAL, "--namespace: expected the name of a namespace");
-    const char *flag = k->name_space ? "namespace"
-                       : k->from_ns  ? "from"
-                       : k->until_ns ? "to"
-                                     : NULL;
-    if (!job || !flag) return MR_OK;
-    return mr_fail(e, MR_EINVAL, "--%s: expected no job and no training beside this flag", flag);
+    if (k->steps && !job)
+        return mr_fail(e, MR_EINVAL, "--steps: expected the id of a job or training");
+    return MR_OK;
 }
 
 int mr_command_profile(int argc, char **argv)

@@ -25,6 +25,7 @@ static const struct mr_option report_options[] = {
         .value = "FILE",
         .help = "path of the HTML file to write; -: stdout",
         .at = offsetof(struct report_config, html),
+        .not_with = "json",
         .required = true},
     MR_OFFLINE_OPTIONS(struct report_config, offline),
 };

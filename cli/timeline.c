@@ -45,12 +45,14 @@ static const struct mr_option timeline_options[] = {
         .type = MR_OPTION_TEXT,
         .value = "FILE",
         .help = "write all spans as Trace Event Format (JSON) for chrome://tracing; -: stdout",
-        .at = offsetof(struct timeline_config, chrome)},
+        .at = offsetof(struct timeline_config, chrome),
+        .not_with = "json"},
     {.name = "perfetto",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
         .help = "write all spans as a trace for ui.perfetto.dev; -: stdout",
-        .at = offsetof(struct timeline_config, perfetto)},
+        .at = offsetof(struct timeline_config, perfetto),
+        .not_with = "json"},
     MR_OFFLINE_OPTIONS(struct timeline_config, offline),
 };
 

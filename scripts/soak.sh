@@ -158,7 +158,7 @@ compose_run() {
   $c exec -T gateway millrace run /opt/millrace/examples/hello.json || return
   tokens="$($c exec -T gateway cat token) $($c exec -T gateway add-user user user) $($c exec -T gateway add-user reader reader)"
   MILLRACE_BUILD=$PWD/build/release MILLRACE_DASHBOARD_URL=http://127.0.0.1:$compose MILLRACE_DASHBOARD_TOKENS=$tokens \
-    MILLRACE_DASHBOARD_RESTART="$c kill scheduler && $c up -d scheduler" \
+    MILLRACE_DASHBOARD_KILL="$c kill scheduler" MILLRACE_DASHBOARD_START="$c up -d scheduler" \
     /usr/bin/python3 -B tests/integration/system/test_dashboard.py
 }
 

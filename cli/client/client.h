@@ -17,6 +17,8 @@ struct mr_client_options { /* must be the first member of every command's config
     bool json;
 };
 
+/* Options of cli/trace/offline.h, with which a command does not call the gateway. */
+#define MR_CLIENT_NOT_WITH "offline,redis"
 /* Rows of a command's table of options. */
 #define MR_CLIENT_OPTIONS                                                                          \
     {.name = "url",                                                                                \
@@ -24,19 +26,22 @@ struct mr_client_options { /* must be the first member of every command's config
         .type = MR_OPTION_TEXT,                                                                    \
         .value = "URL",                                                                            \
         .help = "the gateway (default: of the cluster that `up` last started)",                    \
-        .at = offsetof(struct mr_client_options, url)},                                            \
+        .at = offsetof(struct mr_client_options, url),                                             \
+        .not_with = MR_CLIENT_NOT_WITH},                                                           \
         {.name = "token",                                                                          \
             .env = "MILLRACE_TOKEN",                                                               \
             .type = MR_OPTION_TEXT,                                                                \
             .value = "TOKEN",                                                                      \
             .help = "bearer token",                                                                \
-            .at = offsetof(struct mr_client_options, token)},                                      \
+            .at = offsetof(struct mr_client_options, token),                                       \
+            .not_with = MR_CLIENT_NOT_WITH},                                                       \
         {.name = "tls-ca",                                                                         \
             .env = "MILLRACE_TLS_CA",                                                              \
             .type = MR_OPTION_TEXT,                                                                \
             .value = "FILE",                                                                       \
             .help = "the CA of an https:// gateway (default: that of `up`, else the system's)",    \
-            .at = offsetof(struct mr_client_options, tls_ca)},                                     \
+            .at = offsetof(struct mr_client_options, tls_ca),                                      \
+            .not_with = MR_CLIENT_NOT_WITH},                                                       \
     {                                                                                              \
         .name = "json", .type = MR_OPTION_BOOL, .help = "print JSON, for scripts",                 \
         .at = offsetof(struct mr_client_options, json)                                             \

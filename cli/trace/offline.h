@@ -28,11 +28,12 @@ struct mr_offline_options {
             .type = MR_OPTION_TEXT,                                                                \
             .value = "FILE",                                                                       \
             .help = "the password of Redis, alone in a file of mode 0600",                         \
-            .at = offsetof(config, member.redis_password_file)},                                   \
+            .at = offsetof(config, member.redis_password_file),                                    \
+            .only_with = "offline,redis"},                                                         \
     {                                                                                              \
         .name = "dir", .env = "MILLRACE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",              \
         .help = "with --offline: the cluster's directory (default: that of the last `up`)",        \
-        .at = offsetof(config, member.dir)                                                         \
+        .at = offsetof(config, member.dir), .only_with = "offline,redis"                           \
     }
 
 /* Returns whether the command is to do without the cluster. --redis implies --offline. */

@@ -44,15 +44,18 @@ static const struct mr_option options[] = {
         .type = MR_OPTION_TEXT,
         .value = "DIR",
         .help = "with --offline: the cluster's directory (default: that of the last `up`)",
-        .at = offsetof(struct dashboard_config, dir)},
+        .at = offsetof(struct dashboard_config, dir),
+        .only_with = "offline",
+        .without_arguments = true},
     {.name = "listen",
         .type = MR_OPTION_TEXT,
         .value = "HOST:PORT",
         .init = "127.0.0.1:0",
         .help = "with --offline: address of the dashboard; port 0 takes a free port",
-        .at = offsetof(struct dashboard_config, listen)},
+        .at = offsetof(struct dashboard_config, listen),
+        .only_with = "offline"},
     MR_OPTION_TOKEN_FILE(offsetof(struct dashboard_config, token_file),
-        MR_TOKEN_FILE_HELP("with --offline: users and their tokens")),
+        MR_TOKEN_FILE_HELP("with --offline: users and their tokens"), .only_with = "offline"),
     {.name = "quiet",
         .letter = 'q',
         .type = MR_OPTION_BOOL,
@@ -172,6 +175,14 @@ int mr_command_dashboard(int argc, char **argv)
     struct mr_error e = {0};
     struct mr_last_cluster last = {0};
     mr_config_load(&mr_dashboard_spec, argc, argv, &k, &rest);
+    if (rest.count && !k.offline) {
+        (void)fprintf(stderr,
+            "millrace dashboard: \"%s\" has no effect without --offline, which serves the "
+            "dashboard of a cluster that does not run any more\n",
+            rest.items[0]);
+        mr_texts_fini(&rest);
+        return MR_EXIT_USAGE;
+    }
     int err = mr_last_cluster_read(&last, &e);
     const char *dir = rest.count ? rest.items[0] : k.dir ? k.dir : err ? NULL : last.directory;
     if (!err && !k.offline) (void)printf("%s/\n", last.url);

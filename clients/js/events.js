@@ -17,6 +17,8 @@ import { parseMessage } from "./json.js";
  * @typedef {object} StreamOptions
  * @property {AbortSignal} [signal] ends the stream without an error
  * @property {string} [lastEventId] begin after this event
+ * @property {boolean} [isState] each event is a whole state: a stream that is opened again begins with
+ *   the present state. Otherwise, it goes on after the last event.
  * @property {(state: "open" | "lost", error?: Error) => void} [onState] called when the stream is
  *   open and when its connection is lost
  */
@@ -74,6 +76,7 @@ export class EventReader {
 
 /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
 function pause(ms, signal) {
+    if (signal?.aborted) return Promise.resolve(); // it sends no event any more
     return new Promise((resolve) => {
         const done = () => {
             clearTimeout(timer);
@@ -105,12 +108,19 @@ export async function* stream(http, path, message, query, o = {}) {
     const reader = new EventReader();
     reader.id = o.lastEventId ?? "";
     let waitMs = 0;
+    let wasOpen = false;
     while (!o.signal?.aborted) {
         try {
-            const headers = { "Last-Event-ID": reader.id || undefined };
+            const after = o.isState && wasOpen ? "" : reader.id;
+            const headers = { "Last-Event-ID": after || undefined };
             const response = await http.send("GET", path, { query, headers, accept: "text/event-stream", signal: o.signal });
             if (response.status === 204 || !response.body) return;
+            if (o.signal?.aborted) {
+                await response.body.cancel().catch(() => {});
+                return;
+            }
             o.onState?.("open");
+            wasOpen = true;
             waitMs = reader.retryMs;
             for await (const event of events(response.body, reader)) {
                 const data = parseMessage(event.data, message);

@@ -10,7 +10,8 @@
  * - In messages every 64-bit integer is a BigInt: times such as `created_ns`, counts, sizes.
  * - In values of jobs an integer outside of ±(2^53 - 1) is a BigInt, and any other a number.
  * - A stream (`watch`, `followLogs`) is an async iterable. It connects again after a loss and goes
- *   on after the last event.
+ *   on after the last event. Events of a job or training are whole states: such a stream goes on with
+ *   the present state.
  * The messages are those of openapi.json; api.d.ts has their types. */
 import { Http, segment, textOf } from "./http.js";
 import { stream } from "./events.js";
@@ -185,13 +186,14 @@ export class Jobs extends Group {
     }
 
     /**
-     * States and progress of a job, until its end.
+     * States and progress of a job, until its end. Begins with the present state, also when it
+     * connects again after a loss.
      * @param {string} id
      * @param {StreamOptions} [o]
      * @returns {EventStream<import("./api.d.ts").JobEvent>}
      */
     async *watch(id, o) {
-        for await (const event of stream(this.http, `/v1/jobs/${segment(id)}/events`, "JobEvent", {}, o)) {
+        for await (const event of stream(this.http, `/v1/jobs/${segment(id)}/events`, "JobEvent", {}, { ...o, isState: true })) {
             yield event;
             if (JOB_FINAL.has(/** @type {any} */ (event.data)?.job?.state)) return;
         }
@@ -366,13 +368,14 @@ export class Trainings extends Group {
     }
 
     /**
-     * States and counters of a session, until its end.
+     * States and counters of a session, until its end. Begins with the present state, also when it
+     * connects again after a loss.
      * @param {string} id
      * @param {StreamOptions} [o]
      * @returns {EventStream<import("./api.d.ts").TrainingEvent>}
      */
     async *watch(id, o) {
-        for await (const event of stream(this.http, `/v1/trainings/${segment(id)}/events`, "TrainingEvent", {}, o)) {
+        for await (const event of stream(this.http, `/v1/trainings/${segment(id)}/events`, "TrainingEvent", {}, { ...o, isState: true })) {
             yield event;
             if (TRAINING_FINAL.has(/** @type {any} */ (event.data)?.training?.state)) return;
         }

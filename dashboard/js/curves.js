@@ -77,7 +77,7 @@ export class Curves {
             if (isOpen && run.isOver() && Date.now() - heard > QUIET_MS) stop.abort();
         }, 1000);
         try {
-            for await (const { data, gap } of this.session.watch((api, o) => api.channels.watch(run.channel, o), stop.signal, onLink)) {
+            for await (const { data, gap } of this.session.watch((api, o) => api.channels.watch(run.channel, o), stop.signal, { onLink })) {
                 heard = Date.now();
                 if (gap) continue;
                 this.#add(i, JSON.parse(data.value_json), Number(data.time_ns) / 1e9);

@@ -33,9 +33,9 @@ export class Feed {
         /** @type {number | undefined} the pace when the last read began; undefined: the data was final */
         this.pace = undefined;
         this.onVisible = () => {
-            if (!document.hidden && (this.pace ?? this.#every())) this.refresh();
+            if (!document.hidden && (this.error || (this.pace ?? this.#every()))) this.refresh();
         };
-        if (options.every_ms) document.addEventListener("visibilitychange", this.onVisible);
+        document.addEventListener("visibilitychange", this.onVisible);
         this.refresh();
     }
 

@@ -90,14 +90,17 @@ export class Session {
 
     /**
      * Reads a stream until its end, or until `signal` is aborted. The stream is closed while nobody
-     * sees the page, and then goes on after its last event. Notes the state of the connection.
+     * sees the page, and then goes on after its last event. If events are whole states, it goes on
+     * with the present state: some changes of a state have no id. Notes the state of the connection.
      * @template T
      * @param {(client: Client, o: import("../client/events.js").StreamOptions) => import("../client/millrace.js").EventStream<T>} open
      * @param {AbortSignal} signal
-     * @param {(isOpen: boolean) => void} [onLink] called when the stream is open, and when it is lost or closed
+     * @param {object} [o]
+     * @param {boolean} [o.isState] events are whole states
+     * @param {(isOpen: boolean) => void} [o.onLink] called when the stream is open, and when it is lost or closed
      * @returns {import("../client/millrace.js").EventStream<T>}
      */
-    async *watch(open, signal, onLink) {
+    async *watch(open, signal, { isState, onLink } = {}) {
         const onState = (/** @type {"open" | "lost"} */ state, /** @type {any} */ e) => {
             this.note(state === "lost" ? e : undefined);
             onLink?.(state === "open");
@@ -112,9 +115,10 @@ export class Session {
             };
             document.addEventListener("visibilitychange", close);
             signal.addEventListener("abort", close);
+            close(); // the signal or the page may have changed since seen() looked at them
             try {
                 for await (const event of open(this.client, { signal: control.signal, lastEventId, onState })) {
-                    lastEventId = event.id || lastEventId;
+                    if (!isState) lastEventId = event.id || lastEventId;
                     yield event;
                 }
                 if (!control.signal.aborted) return;

@@ -7,12 +7,13 @@
 
 #define LEVEL_BITS 2u /* a bucket is 2^LEVEL_BITS times as wide as one of the level below */
 #define LEVELS_MAX 16u
-#define BUCKETS_MIN 64u
-#define FINEST_BITS 8u /* at first, a bucket of the finest level has 256 ns */
+#define BUCKETS_MIN 4u    /* of the finest level of a lane, however many lanes there are */
+#define BUCKETS_FIRST 64u /* in a short timeline, if the limit of cells allows it */
+#define FINEST_BITS 8u    /* at first, a bucket of the finest level has 256 ns */
 
 struct lane {
-    struct mr_tile_cell *levels[LEVELS_MAX]; /* owned; NULL above the highest level */
-    uint64_t dirty_from, dirty_until;        /* changed buckets of the finest level, by number */
+    struct mr_tile_cell *cells;       /* owned; level k begins at the index level_at[k] */
+    uint64_t dirty_from, dirty_until; /* changed buckets of the finest level, by number */
 };
 
 struct mr_tile_pyramid {
@@ -23,6 +24,7 @@ struct mr_tile_pyramid {
     uint64_t count; /* buckets of the finest level */
     uint64_t used;  /* the number after the last bucket that is covered */
     unsigned levels;
+    uint64_t level_at[LEVELS_MAX + 1]; /* level_at[levels]: number of all cells of a lane */
     struct lane *lanes;
     uint32_t lanes_count;
 };
@@ -35,19 +37,13 @@ struct mr_tile_pyramid *mr_tile_pyramid_new(uint32_t cells_max)
     return p;
 }
 
-static void lane_fini(struct lane *l)
-{
-    for (unsigned k = 0; k < LEVELS_MAX; k++)
-        mr_release(l->levels[k]);
-}
-
 void mr_tile_pyramid_free(struct mr_tile_pyramid **pp)
 {
     struct mr_tile_pyramid *p = *pp;
     *pp = NULL;
     if (!p) return;
     for (uint32_t i = 0; i < p->lanes_count; i++)
-        lane_fini(&p->lanes[i]);
+        mr_release(p->lanes[i].cells);
     mr_release(p->lanes);
     mr_release(p);
 }
@@ -55,6 +51,12 @@ void mr_tile_pyramid_free(struct mr_tile_pyramid **pp)
 uint64_t mr_tile_pyramid_bucket_ns(const struct mr_tile_pyramid *p)
 {
     return UINT64_C(1) << p->bits;
+}
+
+size_t mr_tile_pyramid_bytes(const struct mr_tile_pyramid *p)
+{
+    return p->lanes_count *
+           (sizeof *p->lanes + p->level_at[p->levels] * sizeof(struct mr_tile_cell));
 }
 
 static unsigned shift_of(const struct mr_tile_pyramid *p, unsigned level)
@@ -73,11 +75,7 @@ static uint64_t level_of(const struct mr_tile_pyramid *p, unsigned level, uint64
 static void lane_alloc(const struct mr_tile_pyramid *p, struct lane *l)
 {
     *l = (struct lane){.dirty_from = UINT64_MAX};
-    for (unsigned k = 0; k < p->levels; k++) {
-        uint64_t count = 0;
-        (void)level_of(p, k, &count);
-        l->levels[k] = mr_alloc_array(count, sizeof *l->levels[k]);
-    }
+    l->cells = mr_alloc_array(p->level_at[p->levels], sizeof *l->cells);
 }
 
 static void mark(struct lane *l, uint64_t from, uint64_t until)
@@ -94,14 +92,13 @@ static void lane_move(
     lane_alloc(to, &moved);
     unsigned coarser = to->bits - from->bits;
     for (uint64_t i = 0; i < from->used - from->first && from->count; i++) {
-        const struct mr_tile_cell *c = &l->levels[0][i];
+        const struct mr_tile_cell *c = &l->cells[i];
         if (!c->busy) continue;
         uint64_t bucket = (from->first + i) >> coarser;
-        mr_tile_cell_merge(
-            &moved.levels[0][bucket - to->first], shift_of(to, 0), c, shift_of(from, 0));
+        mr_tile_cell_merge(&moved.cells[bucket - to->first], shift_of(to, 0), c, shift_of(from, 0));
         mark(&moved, bucket, bucket + 1);
     }
-    lane_fini(l);
+    mr_release(l->cells);
     *l = moved;
 }
 
@@ -110,7 +107,9 @@ static void layout(struct mr_tile_pyramid *p, uint64_t count)
     uint64_t buckets = count;
     p->count = count;
     p->levels = 0;
+    p->level_at[0] = 0;
     do {
+        p->level_at[p->levels + 1] = p->level_at[p->levels] + buckets;
         p->levels++;
         (void)level_of(p, p->levels, &buckets);
     } while (buckets > 4 && p->levels < LEVELS_MAX);
@@ -141,9 +140,12 @@ void mr_tile_pyramid_cover(struct mr_tile_pyramid *p, uint32_t lanes, uint64_t f
     to.first = from >> to.bits;
     to.used = ((until - 1) >> to.bits) + 1;
     uint64_t need = to.used - to.first;
-    bool fits = to.bits == p->bits && p->count && to.first == p->first && need <= p->count;
+    /* More lanes lower `max`. The lanes are laid out again only if they exceed it by a quarter:
+     * otherwise, each new lane could move the cells of all lanes. */
+    bool fits = to.bits == p->bits && p->count && to.first == p->first && need <= p->count &&
+                p->count <= max + max / 4;
     if (!fits) {
-        layout(&to, MR_MIN(MR_MAX(need + need / 2, (uint64_t)BUCKETS_MIN), MR_MAX(max, need)));
+        layout(&to, MR_MIN(MR_MAX(need + need / 2, (uint64_t)BUCKETS_FIRST), max));
         for (uint32_t i = 0; i < p->lanes_count; i++)
             lane_move(p, &to, &p->lanes[i]);
     }
@@ -163,7 +165,7 @@ void mr_tile_pyramid_add(struct mr_tile_pyramid *p, uint32_t lane, const struct 
     mr_assert(first >= p->first);
     mr_assert(last < p->used);
     struct lane *l = &p->lanes[lane];
-    struct mr_tile_cell *cells = l->levels[0];
+    struct mr_tile_cell *cells = l->cells;
     unsigned shift = shift_of(p, 0);
     mark(l, first, last + 1);
     if (first == last) {
@@ -187,6 +189,7 @@ static void refresh(const struct mr_tile_pyramid *p, struct lane *l)
     for (unsigned k = 1; k < p->levels; k++) {
         uint64_t below_count = 0, count = 0;
         uint64_t below = level_of(p, k - 1, &below_count), first = level_of(p, k, &count);
+        const struct mr_tile_cell *children = l->cells + p->level_at[k - 1];
         from >>= LEVEL_BITS;
         until = ((until - 1) >> LEVEL_BITS) + 1;
         for (uint64_t b = from; b < until; b++) {
@@ -195,8 +198,8 @@ static void refresh(const struct mr_tile_pyramid *p, struct lane *l)
             uint64_t end = MR_MIN((b + 1) << LEVEL_BITS, below + below_count);
             for (; child < end; child++)
                 mr_tile_cell_merge(
-                    &cell, shift_of(p, k), &l->levels[k - 1][child - below], shift_of(p, k - 1));
-            l->levels[k][b - first] = cell;
+                    &cell, shift_of(p, k), &children[child - below], shift_of(p, k - 1));
+            l->cells[p->level_at[k] + (b - first)] = cell;
         }
     }
     l->dirty_from = UINT64_MAX;
@@ -225,7 +228,7 @@ void mr_tile_pyramid_draw(
     uint64_t from = MR_MAX(first, picture->from >> bits);
     uint64_t until = MR_MIN(first + count, ((picture->until - 1) >> bits) + 1);
     for (uint64_t b = from; b < until; b++) {
-        const struct mr_tile_cell *c = &l->levels[level][b - first];
+        const struct mr_tile_cell *c = &l->cells[p->level_at[level] + (b - first)];
         if (!c->busy) continue;
         uint64_t counted = 0, whole = (uint64_t)c->busy << shift;
         struct mr_tile_time t = {.from = b << bits, .until = (b + 1) << bits};

@@ -389,6 +389,29 @@ static void sheets_follow_their_blocks(void **state)
     }
 }
 
+/* Until the first call of turn, the log waits for Redis, as it does while Redis hangs. */
+static void views_share_the_blocks_that_wait(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_trace_source source = {0};
+    struct mr_trace_view views[16];
+    struct mr_trace_tally t;
+    struct read r = {0};
+    add(f, JOB, 20, 100);
+    for (size_t k = 0; k < MR_ARRAY_LEN(views); k++) {
+        mr_trace_log_view_all(f->log, JOB, &views[k]);
+        assert_int_equal(mr_trace_view_count(&views[k]), 20);
+        for (uint32_t i = 0; i < 20; i++)
+            assert_ptr_equal(mr_trace_view_at(&views[k], i), mr_trace_view_at(&views[0], i));
+    }
+    for (size_t k = 1; k < MR_ARRAY_LEN(views); k++)
+        mr_trace_view_fini(&views[k]);
+    settle(f); /* the log frees its entries */
+    mr_trace_read(&source, &views[0], NULL, on_span, &r, &t);
+    assert_int_equal(r.spans, 2000);
+    mr_trace_view_fini(&views[0]);
+}
+
 static void an_older_life_writes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -468,6 +491,7 @@ int main(void)
         T(a_job_that_is_forgotten_leaves_nothing), T(past_a_cap_blocks_lie_in_files),
         T(without_room_spans_are_counted), T(what_redis_misses_is_written_when_it_is_back),
         T(what_waits_is_bounded), T(an_empty_redis_is_noticed), T(sheets_follow_their_blocks),
-        T(an_older_life_writes_nothing), T(segments_of_samples_and_events_are_listed_apart)};
+        T(views_share_the_blocks_that_wait), T(an_older_life_writes_nothing),
+        T(segments_of_samples_and_events_are_listed_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,8 +127,8 @@ export function openJob(c) {
         const { signal } = (stop = new AbortController());
         problem = undefined;
         try {
-            for await (const event of c.session.watch((api, o) => api.jobs.watch(id, o), signal, onLink)) {
-                if (!event.data.job) continue;
+            for await (const event of c.session.watch((api, o) => api.jobs.watch(id, o), signal, { isState: true, onLink })) {
+                if (!event.data?.job) continue;
                 const before = job?.state;
                 job = event.data.job;
                 c.title(job.name || id);

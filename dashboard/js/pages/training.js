@@ -50,8 +50,8 @@ export function openTraining(c) {
         try {
             training = await session.client.trainings.get(id, { signal });
             draw();
-            for await (const { data } of session.watch((api, o) => api.trainings.watch(id, o), signal)) {
-                if (!data.training) continue;
+            for await (const { data } of session.watch((api, o) => api.trainings.watch(id, o), signal, { isState: true })) {
+                if (!data?.training) continue;
                 const { document_json } = /** @type {Training} */ (training);
                 training = { ...data.training, document_json: data.training.document_json || document_json };
                 draw();

@@ -44,9 +44,9 @@
         .help = "how long to wait for Redis at the start", .at = (offset)}
 
 /* Rows for tokens, secrets and users. */
-#define MR_OPTION_TOKEN_FILE(offset, text)                                                         \
+#define MR_OPTION_TOKEN_FILE(offset, ...)                                                          \
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",  \
-        .help = (text), .at = (offset)}
+        .at = (offset), .help = __VA_ARGS__}
 
 #define MR_TOKEN_FILE_HELP(who)                                                                    \
     who ", one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to listen on a public address"

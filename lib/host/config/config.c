@@ -221,6 +221,40 @@ static int parse_flag(struct parse *p, struct mr_error *e)
     return set(o, text, p->config, where, e);
 }
 
+static bool is_set(const struct parse *p, const struct mr_option *o)
+{
+    if (o->type == MR_OPTION_BOOL) return *(const bool *)field(o, p->config);
+    return p->given[o - p->spec->options];
+}
+
+/* Returns an option of the list that is set; NULL: none is. */
+static const struct mr_option *set_of(const struct parse *p, const char *names)
+{
+    while (*names) {
+        size_t n = strcspn(names, ",");
+        const struct mr_option *o = find(p->spec, mr_str_of(names, n));
+        if (o && is_set(p, o)) return o;
+        names += n + (names[n] == ',');
+    }
+    return NULL;
+}
+
+/* Refuses a flag that has no effect beside the other flags and arguments. */
+static int check_effect(const struct parse *p, const struct mr_option *o,
+    const struct mr_texts *rest, struct mr_error *e)
+{
+    const struct mr_option *other = o->not_with ? set_of(p, o->not_with) : NULL;
+    if (!p->by_flag[o - p->spec->options] || !is_set(p, o)) return MR_OK;
+    if (other) return mr_fail(e, MR_EINVAL, "--%s cannot be used with --%s", o->name, other->name);
+    if (o->only_with && !set_of(p, o->only_with))
+        return mr_fail(e, MR_EINVAL, "--%s has no effect without --%.*s", o->name,
+            (int)strcspn(o->only_with, ","), o->only_with);
+    if (o->without_arguments && rest && rest->count)
+        return mr_fail(
+            e, MR_EINVAL, "--%s cannot be used with the argument \"%s\"", o->name, rest->items[0]);
+    return MR_OK;
+}
+
 static int check_complete(const struct parse *p, const struct mr_texts *rest, struct mr_error *e)
 {
     const struct mr_config_spec *spec = p->spec;
@@ -233,7 +267,10 @@ static int check_complete(const struct parse *p, const struct mr_texts *rest, st
     if (count < spec->rest_min)
         return mr_fail(e, MR_EINVAL, "expected at least %u argument%s: %s %s", spec->rest_min,
             spec->rest_min == 1 ? "" : "s", spec->program, spec->usage ? spec->usage : "");
-    return MR_OK;
+    int err = MR_OK;
+    for (size_t i = 0; i < spec->options_count && !err; i++)
+        err = check_effect(p, &spec->options[i], rest, e);
+    return err;
 }
 
 static int parse_arguments(

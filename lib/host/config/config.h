@@ -46,6 +46,11 @@ struct mr_option {
     size_t at;         /* offsetof the member in the program's config struct */
     uint64_t min, max; /* bounds of a number; max == 0: no bounds */
     bool required;
+    /* Names of options, separated by commas. A flag is refused if `only_with` is given and none of
+     * these options is set, or if one of `not_with` is set. Names that the table does not have
+     * count as not set. A variable of the environment is never refused. */
+    const char *only_with, *not_with;
+    bool without_arguments; /* the flag is refused if there are arguments that are not flags */
 };
 
 struct mr_config_spec {

@@ -164,9 +164,8 @@ int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
     return mr_rpc_call_send_parts(call, &part, 1);
 }
 
-int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
+static int finish(struct mr_rpc_call *call, int err)
 {
-    int err = mr_rpc_call_send_pb(call, m);
     if (err == MR_ETOOBIG) {
         struct mr_error e;
         (void)mr_fail(&e, err, "the answer is larger than the %zu bytes of one message",
@@ -175,4 +174,19 @@ int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
     }
     if (err) return err;
     return mr_rpc_call_finish_ok(call);
+}
+
+int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
+{
+    return finish(call, mr_rpc_call_send_pb(call, m));
+}
+
+int mr_rpc_call_reply_packed(struct mr_rpc_call *call, struct mr_buf *packed)
+{
+    bool is_whole = !mr_buf_status(packed) && packed->n <= MR_MESSAGE_BYTES_MAX;
+    struct mr_rpc_part part = {mr_buf_str(packed), mr_release, packed->p};
+    mr_buf_init(packed, packed->bytes_max);
+    if (is_whole) return finish(call, mr_rpc_call_send_parts(call, &part, 1));
+    mr_release(part.ctx);
+    return finish(call, MR_ETOOBIG);
 }

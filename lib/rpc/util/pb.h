@@ -42,3 +42,6 @@ int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);
 /* Sends `m`, and then finishes the call with OK. MR_ETOOBIG: the call is finished with this error
  * instead. */
 int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);
+/* The same for a message that mr_pb_pack has packed. Takes the memory of `packed`, also on failure,
+ * and leaves it empty. If the message had no room in `packed`, the error is MR_ETOOBIG. */
+int mr_rpc_call_reply_packed(struct mr_rpc_call *call, struct mr_buf *packed);

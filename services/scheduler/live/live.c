@@ -2,6 +2,7 @@
 #include "services/scheduler/live/live.h"
 
 #include "base/alloc.h"
+#include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/live/state.h"
 
 #define WATCHERS_MAX 1024u
@@ -89,7 +90,7 @@ void mr_live_tick(struct mr_shell *sh, mr_time now)
     l->before = l->state;
     l->state = older;
     mr_buf_clear(&l->state);
-    mr_live_render(sh, now, &l->speed, &l->state);
+    mr_live_render(sh, now, mr_journal_link_state(sh).n != 0, &l->speed, &l->state);
     bool to_all = is_changed(l) || now >= mr_time_after(l->sent_at, UNCHANGED_AFTER);
     if (to_all) l->sent_at = now;
     MR_LIST_EACH(node, &l->watchers)

@@ -5,10 +5,10 @@
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "services/scheduler/base/job_lookup.h"
-#include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/core/running.h"
 #include "services/scheduler/live/alarm.h"
 #include "services/scheduler/live/live.h"
+#include "services/scheduler/live/lost.h"
 #include "services/scheduler/live/text.h"
 #include "services/scheduler/live/usage.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
@@ -24,7 +24,6 @@
 #define JOB_OPS_LOOKED_MAX 1024u
 /* for how long an alarm tells that a worker or store was lost */
 #define LOST_SHOWN (60 * MR_SECOND)
-#define LOST_LOOKED_MAX 256u /* events that are searched for lost workers and stores */
 /* After this time without a report, a gateway or trainer counts as silent. It reports once a
  * second, or every 3 s while it is idle. */
 #define SERVICE_SILENT (10 * MR_SECOND)
@@ -49,6 +48,7 @@ struct making { /* the state that is being made */
     Millrace__V1__LiveMemory memory;
     struct mr_alarms alarms;
     struct mr_alarm_limits limits;
+    struct mr_lost lost;
 };
 
 static char *text(struct mr_shell *sh, struct mr_str s)
@@ -199,6 +199,7 @@ static void worker_out(struct making *k, uint32_t slot, const struct mr_sched_wo
     mr_duration silent = since(k, w->last_heard);
     bool is_heard = w->is_connected && silent < mr_alarm_silence(&k->limits);
     mr_alarms_worker(&k->alarms, &k->limits, w->name, w->is_connected, silent);
+    mr_lost_here(&k->lost, false, w->name);
     k->m.workers_connected += w->is_connected;
     k->m.workers_silent += !is_heard;
     k->m.workers_retiring += w->is_retiring;
@@ -267,6 +268,7 @@ static void store_out(struct making *k, uint32_t number, struct mr_str node)
         .used_bytes = u->used_bytes,
         .disk_full = mr_str(u->disk_full)};
     mr_alarms_store(&k->alarms, &k->limits, &facts);
+    mr_lost_here(&k->lost, true, node);
     k->memory.stores_used_bytes += u->used_bytes;
     k->memory.stores_bytes += u->budget_bytes;
     k->memory.spilled_bytes += u->process.spilled_bytes;
@@ -305,42 +307,17 @@ static void services_out(struct making *k, bool is_redis_away)
 
 /* ---- alarms ---------------------------------------------------------------------------------- */
 
-static bool has_worker(const struct mr_shell *sh, const char *name)
-{
-    struct mr_sched_worker_info w;
-    for (uint32_t i = 0; i < mr_sched_worker_slots(sh->core); i++)
-        if (mr_sched_worker(sh->core, i, &w) && mr_str_eq(w.name, mr_str(name))) return true;
-    return false;
-}
-
-static bool has_store(const struct mr_shell *sh, const char *name)
-{
-    for (uint32_t i = 1; i <= mr_sched_stores_count(sh->core); i++) {
-        uint64_t incarnation;
-        struct mr_str node, address;
-        bool is_alive;
-        if (mr_sched_store(sh->core, i, &incarnation, &node, &address, &is_alive) && is_alive &&
-            mr_str_eq(node, mr_str(name)))
-            return true;
-    }
-    return false;
-}
-
 /* Tells which workers and stores were lost in the last minute and have not come back. */
 static void lost_out(struct making *k, uint64_t wall_ns)
 {
-    const struct mr_cluster_ring *ring = mr_cluster_watch_ring(k->sh);
-    uint64_t first = mr_cluster_ring_first(ring), missed;
-    for (uint64_t n = ring->last, i = 0; n >= first && i < LOST_LOOKED_MAX; n--, i++) {
-        const struct mr_cluster_event *e = mr_cluster_ring_next(ring, n - 1, &missed);
-        if (!e || wall_ns > e->wall_ns + LOST_SHOWN) return;
-        /* searching for each lost worker among the present ones takes time */
-        if (k->alarms.count == MR_ALARMS_MAX) return;
-        mr_duration ago = wall_ns - MR_MIN(wall_ns, e->wall_ns);
-        if (e->change == MR_CLUSTER_WORKER_LOST && e->worker && !has_worker(k->sh, e->worker))
-            mr_alarms_worker_lost(&k->alarms, mr_str(e->worker), ago);
-        if (e->change == MR_CLUSTER_STORE_LOST && e->node && !has_store(k->sh, e->node))
-            mr_alarms_store_lost(&k->alarms, mr_str(e->node), ago);
+    for (uint32_t i = 0; i < k->lost.count; i++) {
+        const struct mr_lost_one *x = &k->lost.at[i];
+        mr_duration ago = wall_ns - MR_MIN(wall_ns, x->wall_ns);
+        if (x->is_here) continue;
+        if (x->is_store)
+            mr_alarms_store_lost(&k->alarms, x->name, ago);
+        else
+            mr_alarms_worker_lost(&k->alarms, x->name, ago);
     }
 }
 
@@ -369,15 +346,14 @@ static void alarms_begin(struct making *k, const struct mr_sched_totals *t, bool
     mr_alarms_cluster(&k->alarms, &facts);
 }
 
-void mr_live_render(
-    struct mr_shell *sh, mr_time now, struct mr_live_speed *speed, struct mr_buf *out)
+void mr_live_render(struct mr_shell *sh, mr_time now, bool is_redis_away,
+    struct mr_live_speed *speed, struct mr_buf *out)
 {
     mr_pb_arena_clear(&sh->scratch);
     struct making *k = mr_shell_take(sh, sizeof *k);
     struct mr_sched_totals t;
     char incarnation[24];
     uint64_t wall_ns = mr_clock_wall();
-    bool is_redis_away = mr_journal_link_state(sh).n != 0;
     mr_sched_totals(sh->core, &t);
     *k = (struct making){.sh = sh,
         .now = now,
@@ -385,6 +361,7 @@ void mr_live_render(
         .memory = MILLRACE__V1__LIVE_MEMORY__INIT,
         .limits = {sh->options.core.heartbeat, sh->options.core.lease}};
     (void)snprintf(incarnation, sizeof incarnation, "%016" PRIx64, sh->options.core.incarnation);
+    mr_lost_find(mr_cluster_watch_ring(sh), wall_ns - LOST_SHOWN, &k->lost);
     k->m.time_ns = wall_ns;
     k->m.scheduler = incarnation;
     k->m.epoch = t.epoch;

@@ -17,6 +17,7 @@ struct mr_live_speed { /* the latest counts of done tasks, to compute the tasks 
  * earlier point. */
 double mr_live_speed_next(struct mr_live_speed *s, mr_time now, uint64_t tasks_done);
 
-/* Appends the packed state to `out`. Clears the scratch arena. */
-void mr_live_render(
-    struct mr_shell *sh, mr_time now, struct mr_live_speed *speed, struct mr_buf *out);
+/* Appends the packed state to `out`. Clears the scratch arena. The time that the function takes
+ * grows with the number of workers and stores, and is bounded in everything else. */
+void mr_live_render(struct mr_shell *sh, mr_time now, bool is_redis_away,
+    struct mr_live_speed *speed, struct mr_buf *out);

@@ -162,6 +162,7 @@ static void turn(struct mr_shell *sh, mr_time until)
     deadline = MR_MIN(deadline, mr_submit_deadline(sh));
     deadline = MR_MIN(deadline, mr_usage_deadline(sh));
     deadline = MR_MIN(deadline, mr_live_deadline(sh));
+    deadline = MR_MIN(deadline, mr_cluster_watch_deadline(sh));
     deadline = MR_MIN(deadline, until);
     mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
     mr_pulse_mark(&sh->pulse, mr_clock_now());

@@ -11,6 +11,10 @@
  * finds changes that the core does not report in a note (struct mr_sched_note): for example, a
  * worker itself begins to retire. */
 #define LOOK_EVERY (250 * MR_MS)
+/* Pause between two comparisons for each worker and store, up to LOOK_EVERY. A comparison takes
+ * about a thirtieth of this time (bench/c/live_bench.c). After an outage of the network, thousands
+ * of workers change one after another, and the core thread would do little else than compare. */
+#define LOOK_PAUSE MR_US
 /* limit of unsent bytes of one stream; further events wait until the client has read */
 #define QUEUED_BYTES_MAX ((size_t)256 << 10)
 
@@ -254,10 +258,24 @@ static void pump(struct mr_shell *sh, struct watcher *w)
     }
 }
 
+/* Returns when the next comparison is due. */
+static mr_time look_due(const struct mr_shell *sh)
+{
+    const struct mr_cluster_watch *c = sh->cluster_watch;
+    uint32_t count = mr_sched_worker_slots(sh->core) + mr_sched_stores_count(sh->core);
+    mr_duration pause = c->is_dirty ? count * (mr_duration)LOOK_PAUSE : LOOK_EVERY;
+    return c->looked ? mr_time_after(c->looked, MR_MIN(pause, (mr_duration)LOOK_EVERY)) : 0;
+}
+
+mr_time mr_cluster_watch_deadline(const struct mr_shell *sh)
+{
+    return sh->cluster_watch->is_dirty ? look_due(sh) : MR_NEVER;
+}
+
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now)
 {
     struct mr_cluster_watch *c = sh->cluster_watch;
-    if (c->is_dirty || now >= mr_time_after(c->looked, LOOK_EVERY)) look(sh, now);
+    if (now >= look_due(sh)) look(sh, now);
     if (c->told == c->ring.last) return;
     c->told = c->ring.last;
     MR_LIST_EACH(node, &c->watchers)

@@ -12,9 +12,11 @@ void mr_cluster_watch_free(struct mr_cluster_watch **w);
 
 void mr_cluster_watch_job(struct mr_shell *sh, mr_job_id job, enum mr_job_state state);
 void mr_cluster_watch_forgotten(struct mr_shell *sh, mr_job_id job);
-/* Called when a worker or store may have changed: mr_cluster_watch_tell then compares all
- * states. */
+/* Called when a worker or store may have changed: the states are then compared soon. */
 void mr_cluster_watch_dirty(struct mr_shell *sh);
+/* Returns when mr_cluster_watch_tell has to be called because of a change; MR_NEVER: there was none
+ * since the last comparison. */
+mr_time mr_cluster_watch_deadline(const struct mr_shell *sh);
 /* Called in each pass of the shell's loop, after the core's notes. Compares the states if that is
  * due, and sends new events. */
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now);

@@ -18,7 +18,8 @@
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
 #define CHANGES_BYTES_MAX ((size_t)16 << 20)
-/* limit of open questions: each has a copy of the spans that are not written yet */
+/* Limit of open questions. Open questions share the blocks of spans that are not written yet
+ * (store/meta/trace/view.h). */
 #define ASKS_MAX 64
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
 #define SPAN_BYTES 144 /* estimate of the memory of a span in a message, without its texts */
@@ -528,7 +529,7 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_TILES) {
-        mr_trace_tiles_answer(sh, x.call, a);
+        mr_trace_tiles_answer(x.call, a);
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_SAMPLES) {

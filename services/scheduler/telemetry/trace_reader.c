@@ -1,8 +1,10 @@
 #include "services/scheduler/telemetry/trace_reader.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "host/clock.h"
 #include "host/thread.h"
+#include "services/scheduler/telemetry/trace_tiles.h"
 #include "store/meta/redis.h"
 #include "store/meta/trace/reader.h"
 
@@ -10,7 +12,8 @@
 #define QUESTIONS_MAX 512
 #define REPLY_TIMEOUT (2 * MR_SECOND)
 /* Jobs whose timeline stays in memory, and how long after the last question. Each takes at most
- * about 100 MB, or 2 KiB for each slot if that is more. */
+ * about 130 MB: two pyramids (lib/tiles/pyramid.h) of 63 and 31 MB, 80 bytes for each slot, decoded
+ * spans, and sheets. */
 #define TILES_MAX 3
 #define TILES_AGE (600 * MR_SECOND)
 
@@ -46,7 +49,7 @@ void mr_trace_answer_free(struct mr_trace_answer **ap)
     if (!a) return;
     mr_trace_gather_fini(&a->gather);
     mr_job_account_fini(&a->account);
-    mr_job_tiles_picture_fini(&a->tiles);
+    mr_buf_fini(&a->packed);
     mr_series_fini(&a->series);
     mr_release(a);
 }
@@ -89,6 +92,7 @@ static struct mr_trace_answer *answer(struct mr_trace_reader *r, const struct mr
     struct mr_trace_tally tally;
     a->ticket = q->ticket;
     mr_trace_gather_init(&a->gather, &q->ask.want);
+    mr_buf_init(&a->packed, MR_MESSAGE_BYTES_MAX);
     if (q->ask.kind == MR_TRACE_ASK_ACCOUNT) {
         const struct mr_job_account_ask ask = {.job = q->ask.job,
             .name_space = q->name_space ? mr_str(q->name_space) : MR_STR(""),
@@ -104,9 +108,12 @@ static struct mr_trace_answer *answer(struct mr_trace_reader *r, const struct mr
     }
     if (q->ask.kind == MR_TRACE_ASK_TILES) {
         struct mr_job_tiles_ask ask = q->ask.tiles;
+        struct mr_job_tiles_picture picture;
         ask.segments = q->segments;
         ask.segments_count = q->segments_count;
-        a->err = mr_job_tiles_draw(tiles_of(r, q->ask.job), &source, &q->view, &ask, &a->tiles);
+        a->err = mr_job_tiles_draw(tiles_of(r, q->ask.job), &source, &q->view, &ask, &picture);
+        if (!a->err) mr_trace_tiles_pack(&picture, &a->packed);
+        mr_job_tiles_picture_fini(&picture);
         return a;
     }
     if (q->ask.want.from_ns || q->ask.want.until_ns) {

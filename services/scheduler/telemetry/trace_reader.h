@@ -29,7 +29,7 @@ struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thr
     uint64_t not_recorded;         /* SPANS: number of spans that were dropped */
     struct mr_job_account account; /* ACCOUNT */
     struct mr_series series;       /* SAMPLES */
-    struct mr_job_tiles_picture tiles;
+    struct mr_buf packed;          /* TILES: the packed TilesResponse */
     int err; /* ACCOUNT, TILES: MR_ENOENT if the trace has nothing of the job */
 };
 

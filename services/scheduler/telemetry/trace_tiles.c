@@ -1,29 +1,53 @@
 #include "services/scheduler/telemetry/trace_tiles.h"
 
-#include "base/defs.h"
-#include "services/scheduler/base/job_lookup.h"
+#include "base/alloc.h"
+#include "base/unconst.h"
+#include "rpc/util/pb.h"
 #include "services/scheduler/tiles/classes.h"
 
 #include <millrace/v1/jobs.pb-c.h>
 
-static Millrace__V1__TileRow *row_out(struct mr_shell *sh, const struct mr_job_tiles_row *r)
+static void row_out(const struct mr_job_tiles_row *r, Millrace__V1__TileRow *m)
 {
-    Millrace__V1__TileRow *m = mr_shell_take(sh, sizeof *m);
-    size_t bytes = r->runs_count * sizeof(uint32_t);
     millrace__v1__tile_row__init(m);
-    m->worker = mr_shell_text(sh, r->worker);
+    m->worker = mr_unconst(r->worker.p);
     m->slot = r->slot;
     m->n_lengths = m->n_colors = m->n_fill = r->runs_count;
-    m->lengths = mr_shell_take(sh, bytes);
-    m->colors = mr_shell_take(sh, bytes);
-    m->fill = mr_shell_take(sh, bytes);
+    m->lengths = mr_alloc_array(r->runs_count, 3 * sizeof *m->lengths);
+    m->colors = m->lengths + r->runs_count;
+    m->fill = m->colors + r->runs_count;
     for (uint32_t i = 0; i < r->runs_count; i++) {
         const struct mr_tile_run *run = &r->runs[i];
         m->lengths[i] = run->length;
         m->colors[i] = run->name == MR_TILE_NONE ? 0 : run->name + 1u;
         m->fill[i] = run->fill;
     }
-    return m;
+}
+
+void mr_trace_tiles_pack(const struct mr_job_tiles_picture *p, struct mr_buf *out)
+{
+    Millrace__V1__TilesResponse m = MILLRACE__V1__TILES_RESPONSE__INIT;
+    m.from_ns = p->from_ns;
+    m.until_ns = p->until_ns;
+    m.more_spans_ns = p->few_ns;
+    m.rows_count = p->rows_all;
+    m.n_names = p->names_count;
+    m.names = mr_alloc_array(m.n_names, sizeof *m.names);
+    for (uint32_t i = 0; i < p->names_count; i++)
+        m.names[i] = mr_unconst(p->names[i].p);
+    Millrace__V1__TileRow *rows = mr_alloc_array(p->rows_count, sizeof *rows);
+    m.n_rows = p->rows_count;
+    m.rows = mr_alloc_array(m.n_rows, sizeof *m.rows);
+    for (uint32_t i = 0; i < p->rows_count; i++) {
+        row_out(&p->rows[i], &rows[i]);
+        m.rows[i] = &rows[i];
+    }
+    mr_pb_pack(&m.base, out);
+    for (uint32_t i = 0; i < p->rows_count; i++)
+        mr_release(rows[i].lengths);
+    mr_release(m.rows);
+    mr_release(rows);
+    mr_release(m.names);
 }
 
 static void fail(struct mr_rpc_call *call, int err)
@@ -40,26 +64,10 @@ static void fail(struct mr_rpc_call *call, int err)
         mr_shell_fail(call, err, "the trace has nothing of that job");
 }
 
-void mr_trace_tiles_answer(
-    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_answer *answer)
+void mr_trace_tiles_answer(struct mr_rpc_call *call, struct mr_trace_answer *answer)
 {
-    const struct mr_job_tiles_picture *p = &answer->tiles;
-    Millrace__V1__TilesResponse m = MILLRACE__V1__TILES_RESPONSE__INIT;
-    if (answer->err) {
+    if (answer->err)
         fail(call, answer->err);
-        return;
-    }
-    m.from_ns = p->from_ns;
-    m.until_ns = p->until_ns;
-    m.more_spans_ns = p->few_ns;
-    m.rows_count = p->rows_all;
-    m.n_names = p->names_count;
-    m.names = mr_shell_take(sh, MR_MAX(m.n_names, (size_t)1) * sizeof *m.names);
-    for (uint32_t i = 0; i < p->names_count; i++)
-        m.names[i] = mr_shell_text(sh, p->names[i]);
-    m.n_rows = p->rows_count;
-    m.rows = mr_shell_take(sh, MR_MAX(m.n_rows, (size_t)1) * sizeof *m.rows);
-    for (uint32_t i = 0; i < p->rows_count; i++)
-        m.rows[i] = row_out(sh, &p->rows[i]);
-    (void)mr_rpc_call_reply_pb(call, &m.base);
+    else
+        (void)mr_rpc_call_reply_packed(call, &answer->packed);
 }

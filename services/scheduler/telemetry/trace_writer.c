@@ -280,14 +280,30 @@ static void close_block_for_tiles(struct mr_trace_writer *w, mr_job_id job, mr_t
         }
 }
 
+/* Writes the open blocks that a picture by class needs: the slots of a job also ran other jobs.
+ * While the job runs, very young blocks stay open, as in close_block_for_tiles. If the job ended
+ * a short time ago, all blocks are written, because its picture is made for the last time.
+ * If the job ended earlier, the open blocks are younger than its end. */
+static void close_blocks_for_classes(
+    struct mr_trace_writer *w, const struct mr_trace_question *q, mr_time now)
+{
+    if (!q->over_ns)
+        write_due(w, now + BLOCK_AGE - TILES_AGE);
+    else if (q->now_ns < q->over_ns + 2 * BLOCK_AGE)
+        write_due(w, MR_NEVER);
+}
+
 static void ask(struct mr_trace_writer *w, struct mr_trace_question *q, mr_time now)
 {
-    bool is_account =
-        q->ask.kind == MR_TRACE_ASK_ACCOUNT ||
-        (q->ask.kind == MR_TRACE_ASK_TILES && q->ask.tiles.color == MR_JOB_TILES_CLASS);
-    if (is_account || q->ask.kind == MR_TRACE_ASK_TILES) {
-        if (is_account) write_due(w, MR_NEVER);
-        if (!is_account) close_block_for_tiles(w, q->ask.job, now);
+    bool is_tiles = q->ask.kind == MR_TRACE_ASK_TILES;
+    bool is_class = is_tiles && q->ask.tiles.color == MR_JOB_TILES_CLASS;
+    if (q->ask.kind == MR_TRACE_ASK_ACCOUNT || is_tiles) {
+        if (is_class)
+            close_blocks_for_classes(w, q, now);
+        else if (is_tiles)
+            close_block_for_tiles(w, q->ask.job, now);
+        else
+            write_due(w, MR_NEVER);
         mr_trace_events_flush(w->events);
         mr_trace_log_view_all(w->log, q->ask.job, &q->view);
         uint32_t count = mr_trace_log_segments(w->log, NULL, 0);
@@ -299,7 +315,10 @@ static void ask(struct mr_trace_writer *w, struct mr_trace_question *q, mr_time 
         q->segments = mr_alloc_array(MR_MAX(count, 1u), sizeof *q->segments);
         q->segments_count = mr_trace_log_sample_segments(w->log, q->segments, count);
     } else {
-        close_block(w, q->ask.job, true);
+        if (q->ask.want.from_ns || q->ask.want.until_ns) /* a window of a timeline, as in tiles */
+            close_block_for_tiles(w, q->ask.job, now);
+        else
+            close_block(w, q->ask.job, true);
         mr_trace_log_view(w->log, q->ask.job, &q->view);
     }
     mr_trace_reader_ask(w->reader, &q);

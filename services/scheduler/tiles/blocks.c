@@ -64,16 +64,37 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
     d->until = MR_MAX(d->until, s->finished);
 }
 
-/* Drops spans of blocks until DECODED_MAX holds, the least recently used block first. */
-static void evict(struct mr_tile_blocks *b, const struct mr_tile_block *keep)
+/* Returns a block of the list of blocks with spans in memory; NULL: the list ends there. */
+static struct mr_tile_block *at(struct mr_tile_blocks *b, uint32_t number)
 {
-    while (b->decoded > DECODED_MAX) {
-        struct mr_tile_block *oldest = NULL;
-        for (uint32_t i = 0; i < b->count; i++) {
-            struct mr_tile_block *x = &b->items[i];
-            if (x->spans && x != keep && (!oldest || x->used < oldest->used)) oldest = x;
-        }
-        if (!oldest) return;
+    return number ? &b->items[number - 1] : NULL;
+}
+
+static void list_remove(struct mr_tile_blocks *b, struct mr_tile_block *block)
+{
+    struct mr_tile_block *newer = at(b, block->newer), *older = at(b, block->older);
+    *(newer ? &newer->older : &b->newest) = block->older;
+    *(older ? &older->newer : &b->oldest) = block->newer;
+    block->newer = block->older = 0;
+}
+
+static void list_add(struct mr_tile_blocks *b, struct mr_tile_block *block)
+{
+    uint32_t number = (uint32_t)(block - b->items) + 1;
+    struct mr_tile_block *second = at(b, b->newest);
+    block->older = b->newest;
+    *(second ? &second->newer : &b->oldest) = number;
+    b->newest = number;
+}
+
+/* Drops spans of blocks until DECODED_MAX holds, the least recently used block first. The most
+ * recently used block keeps its spans. */
+static void evict(struct mr_tile_blocks *b)
+{
+    while (b->decoded > DECODED_MAX && b->oldest != b->newest) {
+        struct mr_tile_block *oldest = at(b, b->oldest);
+        list_remove(b, oldest);
+        b->looked_at++;
         b->decoded -= oldest->count;
         mr_release(oldest->spans);
         oldest->spans = NULL;
@@ -100,17 +121,21 @@ static void decode(struct mr_tile_blocks *b, struct mr_tile_block *block, struct
     }
     block->count = d.count;
     block->spans = d.spans;
-    block->used = ++b->uses;
+    if (!d.spans) return;
     b->decoded += d.count;
-    evict(b, block);
+    list_add(b, block);
+    evict(b);
 }
 
 const struct mr_tile_span *mr_tile_blocks_spans(struct mr_tile_blocks *b,
     const struct mr_trace_source *source, const struct mr_trace_view *view,
     struct mr_tile_block *block)
 {
-    block->used = ++b->uses;
-    if (block->spans) return block->spans;
+    if (block->spans) {
+        list_remove(b, block);
+        list_add(b, block);
+        return block->spans;
+    }
     if (mr_trace_entry_read(source, view, b->job, &block->entry, &b->file)) return NULL;
     decode(b, block, mr_buf_str(&b->file));
     return block->spans;

@@ -15,9 +15,11 @@ struct mr_tile_block {
     uint32_t count;              /* number of spans that a timeline shows */
     uint64_t from, until;        /* from the first start to the last end of these spans */
     struct mr_tile_span *spans;  /* NULL: not in memory; lanes and names are numbers of `slots` */
-    uint64_t used;               /* when the spans were last used: a count of uses */
-    bool is_known;               /* count, from and until are known */
-    bool is_added;               /* for tiles.c: the pyramid has the block */
+    /* Neighbors in the list of blocks with spans in memory, by the last use: indices plus 1, and 0
+     * at an end of the list. */
+    uint32_t newer, older;
+    bool is_known; /* count, from and until are known */
+    bool is_added; /* for tiles.c: the pyramid has the block */
 };
 
 struct mr_tile_blocks {
@@ -25,10 +27,11 @@ struct mr_tile_blocks {
     struct mr_tile_slots slots;
     struct mr_tile_block *items; /* in the order in which they were written */
     uint32_t count, room;
-    uint64_t spans;    /* sum of `count` of all blocks */
-    uint64_t recorded; /* all spans of the blocks, also of attempts that never started */
-    uint64_t decoded;  /* spans in memory */
-    uint64_t uses;
+    uint64_t spans;          /* sum of `count` of all blocks */
+    uint64_t recorded;       /* all spans of the blocks, also of attempts that never started */
+    uint64_t decoded;        /* spans in memory */
+    uint32_t newest, oldest; /* ends of the list of blocks with spans in memory: indices plus 1 */
+    uint64_t looked_at;      /* blocks that were looked at to drop spans from memory; for tests */
     /* epoch and number of the last block that was read from Redis; last_number 0: none was read */
     uint32_t last_epoch;
     uint64_t last_number;

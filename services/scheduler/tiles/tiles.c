@@ -279,7 +279,9 @@ static void draw_ops(struct mr_job_tiles *t, uint64_t spans)
 
 static struct mr_str text_copy(struct mr_str s)
 {
-    return mr_str_of(mr_copy(s.n ? s.p : "", MR_MAX(s.n, (size_t)1)), s.n);
+    char *p = mr_alloc(s.n + 1);
+    if (s.n) memcpy(p, s.p, s.n);
+    return mr_str_of(p, s.n);
 }
 
 static void names_out(const struct mr_job_tiles *t, bool is_class, struct mr_job_tiles_picture *out)

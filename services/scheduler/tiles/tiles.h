@@ -33,7 +33,7 @@ struct mr_job_tiles_ask {
 };
 
 struct mr_job_tiles_row {
-    struct mr_str worker; /* owned text */
+    struct mr_str worker; /* owned text, which ends with a NUL */
     uint32_t slot;
     struct mr_tile_run *runs; /* owned; the lengths add up to the width */
     uint32_t runs_count;
@@ -42,7 +42,7 @@ struct mr_job_tiles_row {
 struct mr_job_tiles_picture {
     uint64_t from_ns, until_ns;
     uint64_t few_ns;      /* a window of this width has about 4,000 spans of all slots */
-    struct mr_str *names; /* owned texts; the `name` of a run is an index into them */
+    struct mr_str *names; /* as `worker`; the `name` of a run is an index into them */
     uint32_t names_count;
     struct mr_job_tiles_row *rows;
     uint32_t rows_count, rows_all; /* rows_all: the number of all slots */

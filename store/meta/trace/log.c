@@ -35,11 +35,9 @@ struct entry {
     mr_job_id job;
     uint64_t number;
     char what; /* kind of the entry (trace_write.lua); '?': not decided yet */
-    bool is_sheet;
     uint32_t count;
-    struct mr_trace_place place; /* place of the block, for an entry 'f' */
-    size_t n;
-    char bytes[];
+    struct mr_trace_place place;    /* place of the block, for an entry 'f' */
+    struct mr_trace_waiting *block; /* the block or sheet, which views share; NULL: counts alone */
 };
 
 struct mr_trace_log {
@@ -89,19 +87,45 @@ static void not_alive(struct mr_trace_log *l, mr_job_id id)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static struct entry *entry_add(
-    struct mr_trace_log *l, mr_job_id job, char what, struct mr_str bytes, uint32_t count)
+static struct mr_str bytes_of(const struct entry *e)
 {
-    struct entry *e = mr_alloc(sizeof *e + bytes.n);
+    return e->block ? mr_str_of(e->block->bytes, e->block->n) : (struct mr_str){0};
+}
+
+static size_t memory_of(const struct entry *e)
+{
+    return sizeof *e + (e->block ? sizeof *e->block + e->block->n : 0);
+}
+
+static struct entry *entry_add(struct mr_trace_log *l, mr_job_id job, char what)
+{
+    struct entry *e = mr_alloc(sizeof *e);
     e->job = job;
     e->number = l->number++;
     e->what = what;
-    e->count = count;
-    e->n = bytes.n;
-    if (bytes.n) memcpy(e->bytes, bytes.p, bytes.n);
-    l->waiting_bytes += sizeof *e + e->n;
+    l->waiting_bytes += sizeof *e;
     mr_list_add_tail(&l->entries, &e->node);
     return e;
+}
+
+/* Queues a block with `count` spans, or a sheet. Returns the number of the entry. */
+static uint64_t block_add(
+    struct mr_trace_log *l, mr_job_id job, struct mr_str bytes, bool is_sheet, uint32_t count)
+{
+    struct entry *e = entry_add(l, job, '?');
+    e->count = count;
+    e->block = mr_trace_waiting_new(job, e->number, is_sheet, bytes);
+    l->waiting_bytes += memory_of(e) - sizeof *e;
+    return e->number;
+}
+
+static void entry_free(struct mr_trace_log *l, struct entry **ep)
+{
+    struct entry *e = *ep;
+    *ep = NULL;
+    l->waiting_bytes -= memory_of(e);
+    mr_trace_waiting_put(&e->block);
+    mr_release(e);
 }
 
 /* Queues an entry for the changed counts of a job, unless a queued entry of the job will carry
@@ -110,7 +134,7 @@ static void counts_add(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     if (j->waiting || j->counts_waiting || l->is_refused) return;
     j->counts_waiting = true;
-    (void)entry_add(l, j->id, 'c', MR_STR(""), 0);
+    (void)entry_add(l, j->id, 'c');
 }
 
 static void lose(struct mr_trace_log *l, struct mr_trace_job *j, uint64_t count)
@@ -128,19 +152,19 @@ static bool goes_to_redis(const struct mr_trace_log *l, const struct mr_trace_jo
 /* Decides where the block of an entry goes: to Redis, to a file, or nowhere. */
 static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job *j)
 {
-    if (goes_to_redis(l, j, e->n)) {
-        e->what = e->is_sheet ? 's' : 'b';
-        j->counts.bytes += e->n;
-        l->bytes += e->n;
+    struct mr_str bytes = bytes_of(e);
+    if (goes_to_redis(l, j, bytes.n)) {
+        e->what = e->block->is_sheet ? 's' : 'b';
+        j->counts.bytes += bytes.n;
+        l->bytes += bytes.n;
         return;
     }
-    bool fits = l->dir && l->file_bytes + e->n <= l->config.file_bytes_max;
-    if (fits)
-        l->file_err = mr_trace_file_append(l->dir, j->id, mr_str_of(e->bytes, e->n), &e->place);
+    bool fits = l->dir && l->file_bytes + bytes.n <= l->config.file_bytes_max;
+    if (fits) l->file_err = mr_trace_file_append(l->dir, j->id, bytes, &e->place);
     if (fits && !l->file_err) {
-        e->what = e->is_sheet ? 'g' : 'f';
-        j->counts.file_bytes += e->n;
-        l->file_bytes += e->n;
+        e->what = e->block->is_sheet ? 'g' : 'f';
+        j->counts.file_bytes += bytes.n;
+        l->file_bytes += bytes.n;
         return;
     }
     e->what = 'c';
@@ -154,11 +178,10 @@ static void written(struct mr_trace_log *l)
     for (; l->sent; l->sent--) {
         struct entry *e = MR_LIST_ITEM(mr_list_pop_head(&l->entries), struct entry, node);
         struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
-        l->waiting_bytes -= sizeof *e + e->n;
-        if (j && e->n && j->waiting) j->waiting--;
-        if (j && !e->n) j->counts_waiting = false;
+        if (j && e->block && j->waiting) j->waiting--;
+        if (j && !e->block) j->counts_waiting = false;
         if (j) j->told = true;
-        mr_release(e);
+        entry_free(l, &e);
     }
 }
 
@@ -224,7 +247,7 @@ static void call_add(
     c->argv[at] = mr_str_of(&e->what, 1);
     c->argv[at + 1] = mr_str(c->texts[i][1]);
     c->argv[at + 2] = mr_buf_str(&c->counts[i]);
-    c->argv[at + 3] = mr_str_of(e->bytes, e->what == 'b' || e->what == 's' ? e->n : 0);
+    c->argv[at + 3] = e->what == 'b' || e->what == 's' ? bytes_of(e) : MR_STR("");
     if (e->what == 'f' || e->what == 'g') c->argv[at + 3] = mr_buf_str(&c->places[i]);
 }
 
@@ -247,10 +270,11 @@ static uint32_t choose(struct mr_trace_log *l)
     {
         struct entry *e = MR_LIST_ITEM(node, struct entry, node);
         struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
-        if (count == CALL_ENTRIES_MAX || (count && bytes + e->n > CALL_BYTES_MAX)) break;
+        size_t n = bytes_of(e).n;
+        if (count == CALL_ENTRIES_MAX || (count && bytes + n > CALL_BYTES_MAX)) break;
         mr_assert(j || e->what != '?'); /* the entries of a job are removed with the job */
         if (e->what == '?') settle(l, e, j);
-        bytes += e->n;
+        bytes += n;
         count++;
     }
     return count;
@@ -312,7 +336,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
         return;
     }
     if (!j && !is_alive(l, id)) {
-        (void)entry_add(l, id, 'd', MR_STR(""), 0);
+        (void)entry_add(l, id, 'd');
         return;
     }
     if (mr_trace_counts_unpack(value, &had)) had = (struct mr_trace_counts){0};
@@ -357,10 +381,11 @@ static void loaded(struct mr_trace_log *l, const struct mr_buf *b)
 
 static void drop_all(struct mr_trace_log *l)
 {
-    for (struct mr_list *n = mr_list_pop_head(&l->entries); n; n = mr_list_pop_head(&l->entries))
-        mr_release(MR_LIST_ITEM(n, struct entry, node));
+    for (struct mr_list *n = mr_list_pop_head(&l->entries); n; n = mr_list_pop_head(&l->entries)) {
+        struct entry *e = MR_LIST_ITEM(n, struct entry, node);
+        entry_free(l, &e);
+    }
     l->sent = 0;
-    l->waiting_bytes = 0;
 }
 
 static void on_answer(struct mr_trace_log *l, mr_time now, int code)
@@ -440,7 +465,7 @@ uint64_t mr_trace_log_add(
         return 0;
     }
     j->waiting++;
-    uint64_t number = entry_add(l, job, '?', block, count)->number;
+    uint64_t number = block_add(l, job, block, false, count);
     pump(l);
     return number;
 }
@@ -450,7 +475,7 @@ void mr_trace_log_add_sheet(struct mr_trace_log *l, mr_job_id job, struct mr_str
     struct mr_trace_job *j = mr_trace_jobs_add(&l->jobs, job);
     if (l->waiting_bytes + sheet.n > WAITING_BYTES_MAX || l->is_refused) return;
     j->waiting++;
-    entry_add(l, job, '?', sheet, 0)->is_sheet = true;
+    (void)block_add(l, job, sheet, true, 0);
     pump(l);
 }
 
@@ -479,10 +504,9 @@ void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
         struct entry *e = MR_LIST_ITEM(node, struct entry, node);
         if (i++ < l->sent || e->job.v != job.v) continue;
         mr_list_remove(&e->node);
-        l->waiting_bytes -= sizeof *e + e->n;
-        mr_release(e);
+        entry_free(l, &e);
     }
-    (void)entry_add(l, job, 'd', MR_STR(""), 0);
+    (void)entry_add(l, job, 'd');
     pump(l);
 }
 
@@ -495,14 +519,11 @@ static void view(const struct mr_trace_log *l, mr_job_id job, bool all, struct m
     if (j) out->spans = j->counts.spans;
     MR_LIST_EACH(node, &l->entries)
     {
-        const struct entry *e = MR_LIST_ITEM(node, struct entry, node);
-        const struct mr_trace_waiting w = {
-            .job = e->job.v, .number = e->number, .bytes = (uint32_t)e->n, .is_sheet = e->is_sheet};
-        if (!e->n || (!all && e->job.v != job.v)) continue;
+        struct entry *e = MR_LIST_ITEM(node, struct entry, node);
+        if (!e->block || (!all && e->job.v != job.v)) continue;
         out->number = MR_MIN(out->number, e->number);
-        if (e->what == 'c') continue; /* the block was dropped and has been counted as lost */
-        mr_buf_add(&out->blocks, &w, sizeof w);
-        mr_buf_add(&out->blocks, e->bytes, e->n);
+        /* the block of an entry 'c' was dropped and has been counted as lost */
+        if (e->what != 'c') mr_trace_view_add(out, e->block);
     }
 }
 
@@ -524,17 +545,6 @@ uint32_t mr_trace_log_segments(const struct mr_trace_log *l, mr_job_id *out, uin
 uint32_t mr_trace_log_sample_segments(const struct mr_trace_log *l, mr_job_id *out, uint32_t max)
 {
     return mr_trace_jobs_segments(&l->jobs, true, out, max);
-}
-
-void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job)
-{
-    *v = (struct mr_trace_view){.job = job};
-    mr_buf_init(&v->blocks, WAITING_BYTES_MAX * 2);
-}
-
-void mr_trace_view_fini(struct mr_trace_view *v)
-{
-    mr_buf_fini(&v->blocks);
 }
 
 void mr_trace_log_totals(const struct mr_trace_log *l, struct mr_trace_log_totals *out)

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "store/meta/trace/view.h"
 
 struct mr_trace_log;
 
@@ -74,29 +75,12 @@ mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
 bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* true: no entry waits to be written */
 
-/* What a reader (reader.h) needs for a job's whole trace, besides the blocks in Redis and in
- * files. */
-struct mr_trace_view {
-    mr_job_id job;
-    uint64_t spans; /* all spans of the job so far */
-    /* The blocks of entries before (epoch, number) are in Redis or in files. */
-    uint32_t epoch;
-    uint64_t number;
-    /* The entries from `number` on: for each entry, a struct mr_trace_waiting and the bytes. */
-    struct mr_buf blocks;
-};
-struct mr_trace_waiting {
-    uint64_t job, number;
-    uint32_t bytes;
-    uint32_t is_sheet; /* 0: the bytes are a block */
-};
+/* Stores what a reader of the job needs. The caller frees it with mr_trace_view_fini. */
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
 /* As mr_trace_log_view, but with the waiting blocks of all jobs. The view can be used to read any
  * job; only out->spans is the number of `job` alone. */
 void mr_trace_log_view_all(
     const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
-void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job);
-void mr_trace_view_fini(struct mr_trace_view *v);
 
 /* Stores the ids of the oldest segments of events (events.h) in `out`, at most `max` of them, the
  * oldest first. Returns how many segments there are. */

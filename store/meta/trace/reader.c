@@ -29,7 +29,7 @@ struct mr_trace_cursor {
     bool is_short;            /* the last page had only places in files */
     uint32_t after_epoch;     /* entries of the view up to this one are skipped */
     uint64_t after_number;
-    size_t at; /* offset of the next block in view->blocks */
+    uint32_t at; /* index of the next entry of the view */
     struct mr_buf file;
 };
 
@@ -122,17 +122,6 @@ static bool entry_of(const struct mr_reply *reply, struct mr_trace_entry *out)
     return true;
 }
 
-/* Stores the entry at `*at` of the view, and moves `*at` on. False: there are no more entries. */
-static bool view_next(
-    const struct mr_trace_view *view, size_t *at, struct mr_trace_waiting *w, struct mr_str *bytes)
-{
-    if (*at == view->blocks.n) return false;
-    memcpy(w, view->blocks.p + *at, sizeof *w);
-    *bytes = mr_str_of(view->blocks.p + *at + sizeof *w, w->bytes);
-    *at += sizeof *w + w->bytes;
-    return true;
-}
-
 void mr_trace_cursor_after(struct mr_trace_cursor *c, uint32_t epoch, uint64_t number)
 {
     (void)snprintf(c->from, sizeof c->from, "(%" PRIu32 "-%" PRIu64, epoch, number);
@@ -142,7 +131,6 @@ void mr_trace_cursor_after(struct mr_trace_cursor *c, uint32_t epoch, uint64_t n
 
 bool mr_trace_cursor_entry(struct mr_trace_cursor *c, struct mr_trace_entry *out)
 {
-    struct mr_trace_waiting w;
     for (;;) {
         while (!c->is_at_view && c->entry == c->entries)
             c->is_at_view = !page_read(c);
@@ -152,12 +140,14 @@ bool mr_trace_cursor_entry(struct mr_trace_cursor *c, struct mr_trace_entry *out
         if (is_good) return true;
     }
     *out = (struct mr_trace_entry){.epoch = c->view->epoch};
-    while (view_next(c->view, &c->at, &w, &out->bytes)) {
-        out->number = w.number;
-        out->is_sheet = w.is_sheet;
+    while (c->at < mr_trace_view_count(c->view)) {
+        const struct mr_trace_waiting *w = mr_trace_view_at(c->view, c->at++);
+        out->number = w->number;
+        out->is_sheet = w->is_sheet;
+        out->bytes = mr_str_of(w->bytes, w->n);
         bool is_old = out->epoch < c->after_epoch ||
-                      (out->epoch == c->after_epoch && w.number <= c->after_number);
-        if (w.job == c->job.v && !is_old) return true;
+                      (out->epoch == c->after_epoch && w->number <= c->after_number);
+        if (w->job.v == c->job.v && !is_old) return true;
     }
     return false;
 }
@@ -185,17 +175,17 @@ int mr_trace_entry_read(const struct mr_trace_source *source, const struct mr_tr
     mr_job_id job, const struct mr_trace_entry *entry, struct mr_buf *out)
 {
     const struct mr_trace_place place = {entry->file_at, entry->file_bytes};
-    struct mr_trace_waiting w;
     struct mr_trace_entry found;
-    struct mr_str bytes;
     mr_buf_clear(out);
     if (entry->is_in_file)
         return source->dir && !mr_trace_file_read(source->dir, job, place, out) ? MR_OK : MR_ENOENT;
-    for (size_t at = 0; view->epoch == entry->epoch && view_next(view, &at, &w, &bytes);)
-        if (w.number == entry->number) {
-            mr_buf_add_str(out, bytes);
-            return MR_OK;
-        }
+    uint32_t waiting = view->epoch == entry->epoch ? mr_trace_view_count(view) : 0;
+    for (uint32_t i = 0; i < waiting; i++) {
+        const struct mr_trace_waiting *w = mr_trace_view_at(view, i);
+        if (w->number != entry->number) continue;
+        mr_buf_add(out, w->bytes, w->n);
+        return MR_OK;
+    }
     if (!source->redis) return MR_ENOENT;
     char id[48], text[MR_JOB_ID_TEXT_MAX];
     struct mr_reply *reply = NULL;

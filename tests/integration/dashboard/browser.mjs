@@ -1,6 +1,6 @@
 /* Uses every page and action of the dashboard as a person would: node browser.mjs URL IDS TOKENS.
- * Prints "restart the scheduler" when the scheduler is to be killed and started again, and reads a line:
- * "restarted", or "cannot". Prints "start a training", and reads its id. */
+ * Prints "kill scheduler", "start scheduler" or "start a training" when that is to be done, and then
+ * reads a line. The line is "cannot" if nothing can kill the scheduler. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -61,6 +61,22 @@ const PAGES = [["overview", "What the slots do now"], ["jobs", "broken shapes"],
     [`jobs/${ids.done}/timeline`, "array.matmul"], [`jobs/${ids.done}/graph`, "product/0"], [`jobs/${ids.failed}/failures`, "bad"], [`jobs/${ids.done}/results`, "means"],
     ["workers", "connected"], ["objects", "f64[192,192]"], ["trainings", "digits"], [`trainings/${ids.training}`, "scorer 0"], ["channels", "batches"], ["channels/beamline", "counts"],
     ["channels/queue/batches", "Dead letters"], ["library", "array.matmul"]];
+
+/** A request to the gateway, beside the page. */
+async function call(method, path, body) {
+    const headers = { Authorization: `Bearer ${tokens.admin}`, "Content-Type": "application/json" };
+    const response = await fetch(origin + path, { method, headers, body: body && JSON.stringify(body) });
+    assert.equal(response.status, 200, await response.clone().text());
+    return response.json();
+}
+
+/** Hides the page's tab, or shows it again. Chromium without a window shows all its tabs. */
+function setHidden(page, hidden) {
+    return page.evaluate((value) => {
+        Object.defineProperty(document, "hidden", { value, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+}
 
 /** Confirms the question of an action. */
 async function sure(page, name) {
@@ -173,24 +189,72 @@ const steps = {
         assert.equal(await page.getByRole("button", { name: "Delete" }).first().isDisabled(), true);
         await page.context().close();
     },
-    async "the page outlives the scheduler, and does not jump"() {
+    async "a tab that was hidden shows the present state of its job"() {
         const page = await open();
         await logIn(page, tokens.admin);
-        await go(page, `jobs/${ids.running}`, "slow scan");
-        const other = await page.context().newPage();
+        await page.getByText("What the slots do now").waitFor();
+        const { id } = await call("POST", "/v1/jobs", { name: "goes on behind", tasks: { soon: { op: "sleep", args: [1.5] }, late: { op: "sleep", args: [600] } } });
+        await go(page, `jobs/${id}`, "goes on behind");
+        await page.locator("main").getByText("0 of 2 tasks").waitFor();
+        await setHidden(page, true);
+        while ((await call("GET", `/v1/jobs/${id}`)).counts.done !== "1") await new Promise((r) => setTimeout(r, 100));
+        await setHidden(page, false);
+        await page.locator("main").getByText("1 of 2 tasks").waitFor();
+        await setHidden(page, true);
+        await call("POST", `/v1/jobs/${id}:cancel`, {});
+        await setHidden(page, false);
+        await page.locator(".title .badge").getByText("cancelled").waitFor();
+        await page.context().close();
+    },
+    async "the page outlives the scheduler, and does not jump"() {
+        // The window is low, so that the page scrolls.
+        const page = await open({ viewport: { width: 1280, height: 420 } });
+        await logIn(page, tokens.admin);
+        await page.getByText("What the slots do now").waitFor();
+        const { id } = await call("POST", "/v1/jobs", { name: "outlives the scheduler", tasks: { wait: { op: "sleep", args: [600] } } });
+        await go(page, `jobs/${id}`, "outlives the scheduler");
+        await page.locator(".title .badge").getByText("running").waitFor();
+        await page.locator("main").getByText("Targets").waitFor();
+        const other = await page.context().newPage(), deep = await page.context().newPage();
         await go(other, "overview", "Tasks a second");
         const { epoch } = await page.evaluate(() => fetch("/v1/cluster").then((r) => r.json()));
-        console.log("restart the scheduler");
+        await page.getByRole("button", { name: "Cancel" }).focus();
+        await page.evaluate(() => window.scrollTo(0, 60));
+        const place = () => page.evaluate(() => [document.activeElement?.textContent, document.activeElement?.getBoundingClientRect().top, window.scrollY]);
+        const before = await place();
+        assert.deepEqual([before[0], before[2]], ["Cancel", 60]);
+
+        console.log("kill scheduler");
         const { value: answer } = await lines.next();
         if (answer === "cannot") {
-            console.log("SKIPPED: the page outlives the scheduler: no command restarts the scheduler");
+            console.log("SKIPPED: the page outlives the scheduler: no command kills and starts the scheduler");
+            await call("POST", `/v1/jobs/${id}:cancel`, {});
             return page.context().close();
         }
+        const banner = (of) => of.locator("#banner").getByText("The cluster is not ready");
+        // The address of a job is opened while the scheduler is away.
+        await deep.goto(`${url}/#/jobs/${id}`);
+        for (const one of [page, other, deep]) await banner(one).waitFor();
+        await deep.locator("main").getByText("The page asks again by itself").waitFor();
+        await other.locator(".alarms").getByText("Not known: the last state is of").waitFor();
+        await other.getByText("What the slots do now").waitFor();
+        await page.locator(".title .badge").getByText("running").waitFor();
+        await page.locator("main").getByText("Targets").waitFor();
+        assert.deepEqual(await place(), before, "the page has jumped");
+        assert.ok(await banner(page).evaluate((e) => e.getBoundingClientRect().bottom <= innerHeight && e.getBoundingClientRect().top >= 0), "the banner is outside of the window");
+
+        console.log("start scheduler");
+        await lines.next();
+        for (const one of [page, other, deep]) await banner(one).waitFor({ state: "detached" });
         await other.locator(".events").getByText(`started, epoch ${epoch + 1}`).waitFor();
         await other.locator(".badge").getByText("connected").first().waitFor();
-        await page.locator("#banner").getByText(/./).waitFor({ state: "detached" });
-        await page.getByRole("button", { name: "Cancel" }).waitFor();
-        await page.locator(".title .badge").getByText("running").waitFor();
+        await other.locator(".alarms").getByText("Not known").waitFor({ state: "detached" });
+        for (const one of [page, deep]) await one.locator(".title .badge").getByText("running").waitFor();
+        await deep.getByRole("heading", { name: "outlives the scheduler" }).waitFor();
+        assert.deepEqual(await place(), before, "the page has jumped");
+        // The pages still follow the job.
+        await call("POST", `/v1/jobs/${id}:cancel`, {});
+        for (const one of [page, deep]) await one.locator(".title .badge").getByText("cancelled").waitFor();
         await page.context().close();
     },
     async "a user cancels, retries and forgets a job, stops a training, deletes an object"() {

@@ -89,6 +89,25 @@ class Cli(unittest.TestCase):
         table = re.findall(r"^\| (\d) \|", (ROOT / "docs" / "cli.md").read_text(), re.M)
         self.assertEqual(sorted(seen), [int(n) for n in table])
 
+    def test_what_would_have_no_effect_is_refused(self):
+        """Flags and arguments that would be ignored beside the others."""
+        for line, why in (("dashboard /tmp", '"/tmp" has no effect without --offline'),
+                          ("dashboard --dir /tmp", "--dir has no effect without --offline"),
+                          ("dashboard --listen 127.0.0.1:0", "--listen has no effect without --offline"),
+                          ("dashboard --offline --dir /tmp /", "--dir cannot be used with the argument"),
+                          ("timeline j1-1 --dir /tmp", "--dir has no effect without --offline"),
+                          ("timeline j1-1 --chrome - --json", "--chrome cannot be used with --json"),
+                          ("profile j1-1 --redis-password-file x", "--redis-password-file has no effect without --offline"),
+                          ("profile j1-1 --last 5m", '--last cannot be used with the argument "j1-1"'),
+                          ("profile --steps 5", "--steps: expected the id of a job"),
+                          ("report j1-1 --html - --json", "--html cannot be used with --json"),
+                          ("compare j1-1 j1-2 --offline --url http://x", "--url cannot be used with --offline"),
+                          ("whatif j1-1 --redis unix:x --token t", "--token cannot be used with --redis")):
+            r = self.millrace(*line.split())
+            self.assertIn(r.returncode, (1, 2), line)
+            self.assertIn(why, r.stderr, line)
+            self.assertEqual(r.stdout, "", line)
+
     def test_what_cannot_be_written_is_an_error(self):
         """Stdout is a full device, or closed."""
         job = self.millrace("submit", "-", "--wait", input=json.dumps(GRAPH)).stdout.strip()

@@ -5,10 +5,12 @@ the JavaScript client in Node, and the types of both. What needs npm is skipped 
 If MILLRACE_DASHBOARD_URL is set, the browser uses the gateway at this URL, and no cluster is started.
 The cluster behind the gateway should be new: with old jobs and objects the lists have several pages.
 It needs five slots: a job of the test keeps two, and a training uses three.
-  MILLRACE_DASHBOARD_TOKENS   tokens of an admin, a user and a reader, separated by spaces
-  MILLRACE_DASHBOARD_RESTART  a shell command that kills the scheduler and starts it again; without it,
-                              the step that needs it is skipped, loudly
+  MILLRACE_DASHBOARD_TOKENS  tokens of an admin, a user and a reader, separated by spaces
+  MILLRACE_DASHBOARD_KILL    a shell command that kills the scheduler, which must stay dead, and
+  MILLRACE_DASHBOARD_START   one that starts it again; without both, the step that needs them is
+                             skipped, loudly
 """
+import collections
 import contextlib
 import fcntl
 import json
@@ -72,6 +74,13 @@ def node(script, *args, **more):
     return subprocess.Popen(["node", str(NODE / script), *args], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
 
 
+Scheduler = collections.namedtuple("Scheduler", "kill start")
+
+
+def shell(command):
+    subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
+
+
 class Dashboard(unittest.TestCase):
     def test_types_are_right(self):
         text = (HERE / "tsconfig.json").read_text().replace("DASHBOARD", str(PAGES))
@@ -88,20 +97,26 @@ class Dashboard(unittest.TestCase):
 
     @contextlib.contextmanager
     def cluster(self):
-        """Yields (URL of the gateway, a function that restarts the scheduler or None)."""
+        """Yields (URL of the gateway, the Scheduler that the test may kill or None)."""
         if URL:
-            command = os.environ.get("MILLRACE_DASHBOARD_RESTART")
-            yield URL, command and (lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL))
+            kill, start = (os.environ.get(f"MILLRACE_DASHBOARD_{what}") for what in ("KILL", "START"))
+            yield URL, kill and start and Scheduler(lambda: shell(kill), lambda: shell(start))
             return
         with tempfile.TemporaryDirectory(prefix="mr-dashboard-") as directory:
             tokens = os.path.join(directory, "tokens")
             with open(os.open(tokens, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
                 f.writelines(f"{token} {role} {role}\n" for role, token in TOKENS.items())
             with Cluster("--workers", "2", "--threads", "3", "--token-file", tokens) as c:
-                yield c.url, lambda: os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+                def kill():
+                    c.up.send_signal(signal.SIGSTOP)  # `up` would start another scheduler at once
+                    os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+                try:
+                    yield c.url, Scheduler(kill, lambda: c.up.send_signal(signal.SIGCONT))
+                finally:
+                    c.up.send_signal(signal.SIGCONT)
 
     def test_pages_in_a_browser(self):
-        with self.cluster() as (url, restart):
+        with self.cluster() as (url, scheduler):
             api = sample.Api(url, TOKENS["admin"])
             ids = sample.fill(api)
             api.call("POST", "/v1/objects?format=text&name=scratch", "a text that is deleted")
@@ -114,10 +129,13 @@ class Dashboard(unittest.TestCase):
             for line in p.stdout:
                 out.append(line)
                 print(line, end="", flush=True)
-                if line == "restart the scheduler\n":
-                    if restart:
-                        restart()
-                    print("restarted" if restart else "cannot", file=p.stdin, flush=True)
+                if line == "kill scheduler\n":
+                    if scheduler:
+                        scheduler.kill()
+                    print("killed" if scheduler else "cannot", file=p.stdin, flush=True)
+                if line == "start scheduler\n":
+                    scheduler.start()
+                    print("started", file=p.stdin, flush=True)
                 if line == "start a training\n":
                     print(sample.start_training(api, 60), file=p.stdin, flush=True)
             self.assertEqual(p.wait(), 0, "".join(out[-200:]))

@@ -178,6 +178,22 @@ class Trace(unittest.TestCase):
                 c.get(f"/v1/jobs/{job}/tiles?{bad}")
             self.assertEqual(e.exception.status, 400)
 
+    def test_watching_a_job_that_runs_keeps_its_blocks_whole(self):
+        """A block of spans stays open for a second, or a quarter of a second while somebody looks
+        at the job. Each block is an entry of the job's stream."""
+        c = self.start("--threads", "2")
+        c.wait_for_workers(2)
+        began, asked = time.time(), 0
+        job = c.submit(wide(100, "sleep", 0.08))
+        while c.get(f"/v1/jobs/{job}")["state"] != "JOB_DONE":
+            c.get(f"/v1/jobs/{job}/tiles?width=100&color=TILE_COLOR_CLASS")
+            c.get(f"/v1/jobs/{job}/timeline?from_ns={int(began * 1e9)}&until_ns={int(time.time() * 1e9)}")
+            asked += 2
+        took = time.time() - began
+        self.until_written(c, job)
+        self.assertLess(int(self.redis(c, "XLEN", f"millrace:trace:{job}")), 4 * took + 3, f"{asked} questions in {took:.1f} s")
+        self.assertEqual(len(self.timeline(c, job)[0]), 101)
+
     def test_a_timeline_can_be_read_without_the_scheduler(self):
         c = self.start()
         width = 300

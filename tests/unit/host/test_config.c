@@ -20,6 +20,8 @@ struct config {
     mr_duration grace;
     bool verbose;
     struct mr_texts roots;
+    bool quiet;
+    uint64_t pinned;
 };
 
 static const struct mr_option options[] = {
@@ -59,6 +61,18 @@ static const struct mr_option options[] = {
         .value = "DIR",
         .help = "a root",
         .at = offsetof(struct config, roots)},
+    {.name = "quiet",
+        .type = MR_OPTION_BOOL,
+        .help = "say less",
+        .at = offsetof(struct config, quiet),
+        .not_with = "colour,grace", /* there is no option --colour */
+        .without_arguments = true},
+    {.name = "pinned",
+        .env = "TEST_PINNED",
+        .type = MR_OPTION_U64,
+        .help = "threads that are pinned",
+        .at = offsetof(struct config, pinned),
+        .only_with = "threads,data-root"},
 };
 
 static const struct mr_config_spec spec = {.program = "mr-test",
@@ -160,6 +174,32 @@ static void what_is_wrong_is_refused_by_name(void **state)
     (void)unsetenv("TEST_MEMORY");
 }
 
+static void assert_parsed(struct run r)
+{
+    assert_int_equal(r.err, MR_OK);
+    done(&r);
+}
+
+static void a_flag_without_effect_is_refused(void **state)
+{
+    (void)state;
+    struct run r = PARSE("--pinned", "1");
+    assert_int_equal(r.err, MR_EINVAL);
+    assert_string_equal(r.e.text, "--pinned has no effect without --threads");
+    r = PARSE("--quiet", "--grace", "1s");
+    assert_string_equal(r.e.text, "--quiet cannot be used with --grace");
+    r = PARSE("--quiet", "job.json");
+    assert_string_equal(r.e.text, "--quiet cannot be used with the argument \"job.json\"");
+    done(&r);
+    assert_parsed(PARSE("--pinned", "1", "--threads", "2"));
+    assert_parsed(PARSE("--data-root", "/a", "--pinned", "1"));
+    assert_parsed(PARSE("--quiet")); /* the default of --grace does not count */
+    assert_parsed(PARSE("--no-quiet", "--grace", "1s", "job.json"));
+    (void)setenv("TEST_PINNED", "1", 1);
+    assert_parsed(PARSE("job.json"));
+    (void)unsetenv("TEST_PINNED");
+}
+
 static void after_two_dashes_nothing_is_a_flag(void **state)
 {
     (void)state;
@@ -209,6 +249,7 @@ int main(void)
         cmocka_unit_test(defaults_hold_where_nothing_is_said),
         cmocka_unit_test(a_flag_wins_over_the_environment_and_that_over_the_default),
         cmocka_unit_test(what_is_wrong_is_refused_by_name),
+        cmocka_unit_test(a_flag_without_effect_is_refused),
         cmocka_unit_test(after_two_dashes_nothing_is_a_flag),
         cmocka_unit_test(help_names_every_flag_default_and_variable),
         cmocka_unit_test(numbers_are_read_exactly_or_not_at_all),

@@ -329,6 +329,34 @@ static void a_pyramid_that_grows_draws_all_of_its_time(void **state)
     mr_tile_pyramid_free(&p);
 }
 
+/* The number of slots grows while the pyramid is filled, as in a cluster that new workers join. */
+static void many_slots_share_the_limit_of_cells(void **state)
+{
+    (void)state;
+    const uint32_t cells = 1 << 17, slots = 10000;
+    struct mr_tile_pyramid *p = mr_tile_pyramid_new(cells);
+    for (uint32_t i = 0; i < 3 * slots; i++) {
+        uint64_t from = BEGIN + i * UINT64_C(100000);
+        uint32_t lane = i % slots;
+        const struct mr_tile_time t = {.from = from, .until = from + 50000, .ns = 50000};
+        mr_tile_pyramid_cover(p, MR_MIN(i + 1, slots), t.from, t.until);
+        mr_tile_pyramid_add(p, lane, &t);
+        assert_true(mr_tile_pyramid_bytes(p) <= 24 * (cells + cells / 4) + 40 * (size_t)slots);
+    }
+    for (uint32_t lane = 0; lane < slots; lane += 999) {
+        struct mr_tile_picture picture;
+        uint64_t busy = 0;
+        mr_tile_picture_init(
+            &picture, BEGIN - 1000000000, BEGIN + 3 * slots * UINT64_C(100000) + 1000000000, 64, 1);
+        mr_tile_pyramid_draw(p, lane, &picture, 0);
+        for (uint32_t k = 0; k < 64; k++)
+            busy += (uint64_t)picture.cells[k].busy << picture.shift;
+        assert_in_range(busy, 150000 - 200, 150000 + 200);
+        mr_tile_picture_fini(&picture);
+    }
+    mr_tile_pyramid_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +367,7 @@ int main(void)
         cmocka_unit_test(damaged_sheets_are_refused),
         cmocka_unit_test(pictures_of_the_pyramid_agree_with_a_naive_count),
         cmocka_unit_test(a_pyramid_that_grows_draws_all_of_its_time),
+        cmocka_unit_test(many_slots_share_the_limit_of_cells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,11 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "services/scheduler/telemetry/trace_sheets.h"
+#include "services/scheduler/telemetry/trace_tiles.h"
+#include "services/scheduler/tiles/blocks.h"
 #include "services/scheduler/tiles/tiles.h"
 
+#include <millrace/v1/jobs.pb-c.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,10 +44,9 @@ static struct mr_str worker_name(const void *ctx, uint64_t number)
 static void entry_add(
     struct mr_trace_view *view, uint64_t number, bool is_sheet, struct mr_str bytes)
 {
-    const struct mr_trace_waiting w = {
-        .job = JOB.v, .number = number, .bytes = (uint32_t)bytes.n, .is_sheet = is_sheet};
-    mr_buf_add(&view->blocks, &w, sizeof w);
-    mr_buf_add_str(&view->blocks, bytes);
+    MR_AUTO(mr_trace_waiting_put)
+    struct mr_trace_waiting *w = mr_trace_waiting_new(JOB, number, is_sheet, bytes);
+    mr_trace_view_add(view, w);
 }
 
 /* Adds a block of spans to the view, and perhaps its sheet. */
@@ -310,6 +312,76 @@ static void a_window_has_all_of_its_spans_and_no_others(void **state)
     mr_trace_view_fini(&view);
 }
 
+static void spans_that_were_used_longest_ago_leave_memory_first(void **state)
+{
+    (void)state;
+    const struct mr_trace_source source = {0};
+    const uint32_t blocks = 150;
+    struct mr_trace_view view;
+    struct mr_tile_blocks b;
+    view_init(&view);
+    for (uint32_t i = 1; i <= blocks; i++)
+        block_add(&view, i, NO_SHEETS);
+    mr_tile_blocks_init(&b, JOB);
+    mr_tile_blocks_sync(&b, &source, &view, NULL, NULL);
+    assert_int_equal(b.count, blocks);
+    assert_true(b.decoded <= 600000);
+    uint32_t kept = 0;
+    while (!b.items[kept].spans)
+        kept++;
+    assert_in_range(kept, 20, 40);
+    for (uint32_t i = kept; i < blocks; i++)
+        assert_non_null(b.items[i].spans);
+    assert_non_null(mr_tile_blocks_spans(&b, &source, &view, &b.items[kept]));
+    assert_non_null(mr_tile_blocks_spans(&b, &source, &view, &b.items[0]));
+    assert_non_null(b.items[0].spans);
+    assert_non_null(b.items[kept].spans); /* it was used just before */
+    assert_null(b.items[kept + 1].spans);
+    assert_true(b.decoded <= 600000);
+    assert_true(b.looked_at <= blocks); /* its cost does not grow with the number of blocks */
+    mr_tile_blocks_fini(&b);
+    mr_trace_view_fini(&view);
+}
+
+/* The thread that draws a picture also packs it. */
+static void a_packed_picture_is_the_answer_of_the_call(void **state)
+{
+    (void)state;
+    struct mr_trace_view view;
+    struct mr_job_tiles_picture p;
+    struct mr_buf packed;
+    struct mr_job_tiles *t = mr_job_tiles_new(JOB, NULL);
+    view_init(&view);
+    block_add(&view, 1, SHEETS);
+    draw(t, &view, 0, 0, &p);
+    mr_buf_init(&packed, 1 << 20);
+    mr_trace_tiles_pack(&p, &packed);
+    Millrace__V1__TilesResponse *m = millrace__v1__tiles_response__unpack(NULL, packed.n, packed.p);
+    assert_non_null(m);
+    assert_true(m->from_ns == p.from_ns && m->until_ns == p.until_ns);
+    assert_true(m->more_spans_ns == p.few_ns);
+    assert_int_equal(m->rows_count, SLOTS);
+    assert_int_equal(m->n_names, p.names_count);
+    assert_string_equal(m->names[0], "inc");
+    assert_int_equal(m->n_rows, SLOTS);
+    assert_string_equal(m->rows[2]->worker, "w10");
+    assert_int_equal(m->rows[1]->slot, 1);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        const struct mr_tile_run *run = p.rows[i].runs;
+        assert_int_equal(m->rows[i]->n_lengths, p.rows[i].runs_count);
+        for (uint32_t k = 0; k < p.rows[i].runs_count; k++) {
+            assert_int_equal(m->rows[i]->lengths[k], run[k].length);
+            assert_int_equal(m->rows[i]->fill[k], run[k].fill);
+            assert_int_equal(m->rows[i]->colors[k], (uint16_t)(run[k].name + 1));
+        }
+    }
+    millrace__v1__tiles_response__free_unpacked(m, NULL);
+    mr_buf_fini(&packed);
+    mr_job_tiles_picture_fini(&p);
+    mr_job_tiles_free(&t);
+    mr_trace_view_fini(&view);
+}
+
 static void a_job_without_a_trace_has_no_picture(void **state)
 {
     (void)state;
@@ -355,6 +427,8 @@ int main(void)
         cmocka_unit_test(all_ways_to_draw_agree),
         cmocka_unit_test(a_job_that_runs_grows),
         cmocka_unit_test(a_window_has_all_of_its_spans_and_no_others),
+        cmocka_unit_test(spans_that_were_used_longest_ago_leave_memory_first),
+        cmocka_unit_test(a_packed_picture_is_the_answer_of_the_call),
         cmocka_unit_test(a_job_without_a_trace_has_no_picture),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
