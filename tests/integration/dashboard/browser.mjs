@@ -59,6 +59,7 @@ async function logIn(page, token) {
 
 const PAGES = [["overview", "What the slots do now"], ["jobs", "broken shapes"], [`jobs/${ids.done}`, "array.matmul"], [`jobs/${ids.done}/time`, "= wall × slots"],
     [`jobs/${ids.done}/timeline`, "array.matmul"], [`jobs/${ids.done}/graph`, "product/0"], [`jobs/${ids.failed}/failures`, "bad"], [`jobs/${ids.done}/results`, "means"],
+    [`jobs/${ids.second}/compare?with=${ids.done}`, "What explains the change"], [`jobs/${ids.done}/compare`, "Compare with another job"],
     ["workers", "connected"], ["objects", "f64[192,192]"], ["trainings", "digits"], [`trainings/${ids.training}`, "scorer 0"], ["channels", "batches"], ["channels/beamline", "counts"],
     ["channels/queue/batches", "Dead letters"], ["library", "array.matmul"]];
 
@@ -146,6 +147,25 @@ const steps = {
         await go(page, "library?q=matmul", "matrix product");
         await page.locator("details.op").first().click();
         await page.getByText("Returns").first().waitFor();
+        await page.context().close();
+    },
+    async "a job is compared with the last one like it, and with another one"() {
+        const page = await open();
+        await logIn(page, tokens.user);
+        await go(page, `jobs/${ids.second}/compare`, "What explains the change");
+        assert.equal(new URL(page.url()).hash, `#/jobs/${ids.second}/compare?with=${ids.done}`, "the last job with this name is chosen");
+        await page.getByText(`job ${ids.second} took`).waitFor();
+        await page.getByRole("region", { name: "Changes by operator" }).getByText("array.matmul").first().waitFor();
+        await page.getByLabel("Other job").fill("broken");
+        await page.getByRole("button", { name: `Compare with ${ids.failed}` }).click();
+        await page.locator(".summary").getByText(`job ${ids.failed}`).waitFor();
+        await page.goBack();
+        await page.locator(".summary").getByText(`job ${ids.done}`).waitFor();
+        await page.getByLabel("Other job").fill("j1-999");
+        await page.keyboard.press("Enter");
+        await page.getByRole("alert").getByText("no job j1-999").waitFor();
+        await page.goto(`${url}/#/jobs/${ids.second}/compare?with=${ids.running}`);
+        await page.getByText(`${ids.running} still runs`).waitFor();
         await page.context().close();
     },
     async "an older cluster, without tiles, live state and samples, is shown too"() {

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 const [url, out, ids, ...looks] = process.argv.slice(2);
 const id = JSON.parse(ids);
 const PAGES = { overview: "overview", jobs: "jobs", job: `jobs/${id.done}`, time: `jobs/${id.done}/time`, timeline: `jobs/${id.done}/timeline`, graph: `jobs/${id.done}/graph`,
-    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, workers: "workers", objects: "objects",
+    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, compare: `jobs/${id.second}/compare?with=${id.done}`, workers: "workers", objects: "objects",
     trainings: "trainings", training: `trainings/${id.training}`, channels: "channels", library: "library" };
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 fs.mkdirSync(out, { recursive: true });
@@ -31,6 +31,8 @@ for (const look of looks.length ? looks : ["light", "dark"]) {
             await page.getByRole("checkbox").first().check();
             await page.waitForTimeout(1000);
         }
+        const first = { compare: ".view .figures" }[name];
+        if (first && !process.env.FULL) await page.locator(first).evaluate((e) => window.scrollBy(0, e.getBoundingClientRect().top - 110));
         await page.screenshot({ path: path.join(out, `dashboard-${name}${look === "light" ? "" : `-${look}`}.png`), fullPage: !!process.env.FULL });
     }
     await context.close();
