@@ -1,5 +1,5 @@
 /* One job: its head with progress and actions, and one of its views: summary, time, timeline, graph,
- * failures, results, compare. The address names the view. */
+ * failures, results, compare, what if. The address names the view. */
 import { h, morph, onFrame } from "../dom.js";
 import { ago, count, counted, duration, plain, share } from "../format.js";
 import { action, badge, errorBox, figure, outcome, shown, stack, table, time } from "../parts.js";
@@ -9,6 +9,7 @@ import { openGraph } from "./job_graph.js";
 import { openFailures } from "./job_failures.js";
 import { openResults } from "./job_results.js";
 import { openCompare } from "./job_compare.js";
+import { openWhatIf } from "./job_whatif.js";
 
 /** @typedef {import("../../client/api.d.ts").Job} Job */
 
@@ -41,6 +42,7 @@ const VIEWS = [
     { name: "failures", title: "Failures", open: openFailures },
     { name: "results", title: "Results", open: openResults },
     { name: "compare", title: "Compare", open: openCompare },
+    { name: "whatif", title: "What if", open: openWhatIf },
 ];
 
 const NODES_MAX = 2000;

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 const [url, out, ids, ...looks] = process.argv.slice(2);
 const id = JSON.parse(ids);
 const PAGES = { overview: "overview", jobs: "jobs", job: `jobs/${id.done}`, time: `jobs/${id.done}/time`, timeline: `jobs/${id.done}/timeline`, graph: `jobs/${id.done}/graph`,
-    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, compare: `jobs/${id.second}/compare?with=${id.done}`, workers: "workers", objects: "objects",
+    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, compare: `jobs/${id.second}/compare?with=${id.done}`, whatif: `jobs/${id.second}/whatif?slots=12&free=scheduler&op_speed=sleep%3D2`, workers: "workers", objects: "objects",
     trainings: "trainings", training: `trainings/${id.training}`, channels: "channels", library: "library" };
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 fs.mkdirSync(out, { recursive: true });
@@ -19,7 +19,7 @@ for (const look of looks.length ? looks : ["light", "dark"]) {
     for (const [name, at] of Object.entries(PAGES)) {
         if (process.env.ONLY && !process.env.ONLY.split(",").includes(name)) continue;
         await page.goto(`${url}/#/${at}`);
-        await page.waitForTimeout(name === "overview" ? 9000 : name === "training" ? 3500 : 1500);
+        await page.waitForTimeout(name === "overview" ? 9000 : ["training", "whatif"].includes(name) ? 3500 : 1500);
         if (name === "results") {
             const show = page.getByRole("button", { name: "Show", exact: true });
             while (await show.count()) {
@@ -31,7 +31,7 @@ for (const look of looks.length ? looks : ["light", "dark"]) {
             await page.getByRole("checkbox").first().check();
             await page.waitForTimeout(1000);
         }
-        const first = { compare: ".view .figures" }[name];
+        const first = { compare: ".view .figures", whatif: ".view .figures" }[name];
         if (first && !process.env.FULL) await page.locator(first).evaluate((e) => window.scrollBy(0, e.getBoundingClientRect().top - 110));
         await page.screenshot({ path: path.join(out, `dashboard-${name}${look === "light" ? "" : `-${look}`}.png`), fullPage: !!process.env.FULL });
     }
