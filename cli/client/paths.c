@@ -3,23 +3,11 @@
 #include "base/alloc.h"
 #include "host/os/file.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <yyjson.h>
-
-char *mr_paths_program(const char *name)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return mr_copy_text(name);
-    self[n] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = 0;
-    return mr_format("%s/%s", self, name);
-}
 
 char *mr_paths_command(const char *name)
 {
@@ -37,7 +25,8 @@ char *mr_paths_command(const char *name)
 
 char *mr_paths_dashboard(void)
 {
-    MR_AUTO(mr_free_ptr) char *index = mr_paths_program("../share/millrace/dashboard/index.html");
+    MR_AUTO(mr_free_ptr)
+    char *index = mr_file_beside_program("../share/millrace/dashboard/index.html");
     if (access(index, R_OK)) return NULL;
     *strrchr(index, '/') = 0;
     return MR_STEAL(index);

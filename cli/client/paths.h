@@ -5,9 +5,6 @@
 
 #include <stddef.h>
 
-/* Returns the path of a program ("mr-worker") in the directory of this program, to be freed with
- * mr_release. */
-char *mr_paths_program(const char *name);
 /* Returns the path of a program that is found by PATH, to be freed with mr_release. NULL: there is
  * none. */
 char *mr_paths_command(const char *name);

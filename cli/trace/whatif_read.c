@@ -1,5 +1,5 @@
-/* The cluster and the offline files both give spans (struct mr_trace_span), which become recorded
- * tasks. A task gets the times of its last attempt that succeeded. */
+/* The cluster and the offline files both give a graph and spans (struct mr_trace_span), of which
+ * recorded.h makes the recorded job. */
 #include "cli/trace/whatif_read.h"
 
 #include "base/alloc.h"
@@ -11,90 +11,17 @@
 
 #define PAGE_SPANS 100000u
 #define GRAPH_NODES_MAX 100000u /* most nodes that the API's method Graph returns */
-#define SPANS_MAX (8u << 20)
-
-static void tasks_begin(struct mr_whatif_reading *r, uint32_t count)
-{
-    r->job.tasks_count = count;
-    r->job.tasks = mr_alloc_array(MR_MAX(count, 1u), sizeof *r->job.tasks);
-    for (uint32_t i = 0; i < count; i++)
-        r->job.tasks[i].op = MR_WHATIF_NONE;
-}
-
-static void input_add(struct mr_whatif_reading *r, uint32_t task, uint32_t input)
-{
-    struct mr_whatif_job *j = &r->job;
-    if (j->inputs_count == r->inputs_room) {
-        uint32_t room = MR_MAX(1024u, 2 * r->inputs_room);
-        r->inputs =
-            mr_grow(r->inputs, r->inputs_room * sizeof *r->inputs, room * sizeof *r->inputs);
-        r->inputs_room = room;
-    }
-    if (!j->tasks[task].inputs_count++) j->tasks[task].inputs_at = j->inputs_count;
-    r->inputs[j->inputs_count++] = input;
-    j->inputs = r->inputs;
-}
-
-/* Takes a span. Its op_id and worker_id are indexes in r->ops and r->workers. */
-static void span_take(struct mr_whatif_reading *r, const struct mr_trace_span *s)
-{
-    bool has_made = s->outcome == MR_OUTCOME_OK || s->outcome == MR_OUTCOME_USED_UP;
-    if (!has_made || s->index >= r->job.tasks_count || !s->started) return;
-    struct mr_whatif_task *t = &r->job.tasks[s->index];
-    if (t->op != MR_WHATIF_NONE && t->accounted > s->accounted) return;
-    t->op = s->op_id;
-    t->worker = s->worker_id;
-    t->slot = s->slot;
-    t->ready = s->ready;
-    t->sent = s->sent;
-    t->received = s->received;
-    t->inputs = s->inputs;
-    t->started = s->started;
-    t->finished = MR_MAX(s->finished, s->started);
-    t->accounted = MR_MAX(s->accounted, t->finished);
-    t->cpu_ns = s->cpu_ns;
-    t->input_ns = s->input_ns;
-    t->restore_ns = s->restore_ns;
-    t->output_ns = s->output_ns;
-    t->room_ns = s->room_ns;
-    t->late_ns = s->late_ns;
-    t->bytes = s->bytes;
-}
 
 /* ---- offline --------------------------------------------------------------------------------- */
-
-static void graph_take(struct mr_whatif_reading *r, const struct mr_graph *g)
-{
-    tasks_begin(r, g->nodes_count);
-    r->job.is_unfused = g->job.unfused;
-    for (uint32_t i = 0; i < g->nodes_count; i++)
-        for (uint32_t k = g->input_at[i]; k < g->input_at[i + 1]; k++)
-            input_add(r, i, g->inputs[k]);
-    for (uint32_t i = 0; i < g->targets_count; i++)
-        r->job.tasks[g->targets[i]].is_target = true;
-}
 
 static int read_offline(struct mr_whatif_reading *r, const struct mr_offline_options *o,
     const char *text, struct mr_error *e)
 {
-    const struct mr_trace_want want = {.kind = MR_TRACE_TIMELINE, .spans_max = SPANS_MAX};
     mr_job_id job;
     struct mr_history *h = NULL;
-    struct mr_graph *graph = NULL;
-    struct mr_trace_gather g;
-    mr_trace_gather_init(&g, &want);
     int err = mr_offline_open(o, text, &job, &h, e);
-    if (!err) err = mr_history_graph(h, job, &graph, e);
-    if (!err) err = mr_history_trace(h, job, &g, &r->not_recorded, e);
-    if (!err) graph_take(r, graph);
-    for (uint32_t i = 0; !err && i < g.count; i++) {
-        struct mr_trace_span s = g.spans[i];
-        s.op_id = mr_trace_names_number(&r->ops, g.ops.names[s.op_id]);
-        s.worker_id = mr_trace_names_number(&r->workers, g.workers.names[s.worker_id]);
-        span_take(r, &s);
-    }
-    mr_trace_gather_fini(&g);
-    mr_graph_free(&graph);
+    if (!err) err = mr_recorded_graph(&r->recorded, h, job, e);
+    if (!err) err = mr_recorded_spans(&r->recorded, h, job, &r->not_recorded, e);
     mr_history_close(&h);
     if (!err) err = mr_profile_offline(o, text, 0, &r->profile, e);
     return err;
@@ -127,7 +54,7 @@ static int graph_ask(
         return mr_fail(e, MR_ELIMIT,
             "the job has %" PRIu64 " nodes, and the cluster answers with at most %u: use --offline",
             count, GRAPH_NODES_MAX);
-    tasks_begin(r, (uint32_t)count);
+    mr_recorded_tasks(&r->recorded, (uint32_t)count);
     mr_index_init(&r->keys, MR_MAX((uint32_t)count, 16u));
     r->key = mr_alloc_array(MR_MAX(count, (uint64_t)1), sizeof *r->key);
     yyjson_arr_foreach(nodes, at, max, node)
@@ -135,11 +62,11 @@ static int graph_ask(
         struct mr_str key = text_of(node, "key");
         r->key[at] = key;
         mr_index_add(&r->keys, XXH3_64bits(key.p, key.n), (uint32_t)at, NULL, NULL);
-        r->job.tasks[at].is_target = mr_json_get_bool(node, "target");
+        r->recorded.job.tasks[at].is_target = mr_json_get_bool(node, "target");
         yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), k, inputs, input)
         {
             uint64_t from = yyjson_get_uint(input);
-            if (from < count) input_add(r, (uint32_t)at, (uint32_t)from);
+            if (from < count) mr_recorded_input(&r->recorded, (uint32_t)at, (uint32_t)from);
         }
     }
     return MR_OK;
@@ -168,9 +95,9 @@ static void span_read(struct mr_whatif_reading *r, yyjson_val *v)
         .room_ns = mr_json_get_u64(v, "room_ns"),
         .bytes = mr_json_get_u64(v, "nbytes")};
     if (s.index == MR_INDEX_NONE) return;
-    s.op_id = mr_trace_names_number(&r->ops, text_of(v, "op"));
-    s.worker_id = mr_trace_names_number(&r->workers, text_of(v, "worker"));
-    span_take(r, &s);
+    s.op_id = mr_trace_names_number(&r->recorded.ops, text_of(v, "op"));
+    s.worker_id = mr_trace_names_number(&r->recorded.workers, text_of(v, "worker"));
+    mr_recorded_span(&r->recorded, &s);
 }
 
 static int spans_ask(
@@ -207,7 +134,7 @@ static int read_online(struct mr_whatif_reading *r, const struct mr_client_optio
             &c, "GET", (struct mr_str){0}, &r->profile, e, "/v1/jobs/%s/profile?steps_max=1", id);
     if (!err) err = graph_ask(r, &c, id, e);
     if (!err) err = spans_ask(r, &c, id, e);
-    if (!err) r->job.is_unfused = mr_whatif_is_unfused(&r->job);
+    if (!err) r->recorded.job.is_unfused = mr_whatif_is_unfused(&r->recorded.job);
     mr_client_fini(&c);
     return err;
 }
@@ -217,29 +144,22 @@ static int read_online(struct mr_whatif_reading *r, const struct mr_client_optio
 static int check(struct mr_whatif_reading *r, struct mr_error *e)
 {
     yyjson_val *p = yyjson_doc_get_root(r->profile);
-    struct mr_whatif_job *j = &r->job;
     if (!yyjson_obj_get(p, "critical_path"))
         return mr_fail(
             e, MR_ESTATE, "the job is not over; a prediction needs a job that has ended");
-    if (!r->workers.count) return mr_fail(e, MR_ENOENT, "no task of the job has run");
-    j->ops = r->ops.names;
-    j->ops_count = r->ops.count;
-    j->workers_count = r->workers.count;
-    j->slots = (uint32_t)mr_json_get_u64(p, "slots");
-    j->submitted = mr_json_get_u64(p, "from_ns");
-    j->over = j->submitted + mr_json_get_u64(p, "wall_ns");
-    r->node = mr_alloc_array(j->workers_count, sizeof *r->node);
-    mr_whatif_nodes_find(j, r->node);
-    j->node = r->node;
-    return MR_OK;
+    const struct mr_recorded_times times = {.slots = (uint32_t)mr_json_get_u64(p, "slots"),
+        .submitted = mr_json_get_u64(p, "from_ns"),
+        .over = mr_json_get_u64(p, "from_ns") + mr_json_get_u64(p, "wall_ns")};
+    int err = mr_recorded_finish(&r->recorded, &times, e);
+    r->job = r->recorded.job;
+    return err;
 }
 
 int mr_whatif_read(const struct mr_client_options *client, const struct mr_offline_options *offline,
     const char *job, struct mr_whatif_reading *out, struct mr_error *e)
 {
     *out = (struct mr_whatif_reading){0};
-    mr_trace_names_init(&out->ops);
-    mr_trace_names_init(&out->workers);
+    mr_recorded_init(&out->recorded);
     int err = mr_offline_is_wanted(offline) ? read_offline(out, offline, job, e)
                                             : read_online(out, client, job, e);
     return err ? err : check(out, e);
@@ -247,13 +167,9 @@ int mr_whatif_read(const struct mr_client_options *client, const struct mr_offli
 
 void mr_whatif_reading_fini(struct mr_whatif_reading *r)
 {
-    mr_trace_names_fini(&r->ops);
-    mr_trace_names_fini(&r->workers);
+    mr_recorded_fini(&r->recorded);
     if (r->key) mr_index_fini(&r->keys);
     mr_release(r->key);
-    mr_release(r->job.tasks);
-    mr_release(r->inputs);
-    mr_release(r->node);
     yyjson_doc_free(r->graph);
     yyjson_doc_free(r->profile);
 }

@@ -4,17 +4,15 @@
 
 #include "cli/client/client.h"
 #include "cli/trace/offline.h"
+#include "cli/trace/recorded.h"
 #include "virtual/whatif/whatif.h"
 
 struct mr_whatif_reading {
-    struct mr_whatif_job job; /* its arrays are owned by the reading */
-    struct mr_trace_names ops, workers;
+    struct mr_whatif_job job; /* its arrays are those of `recorded` */
+    struct mr_recorded recorded;
     struct mr_index keys; /* online: nodes of the graph by key */
     yyjson_doc *graph;    /* online: the answer of the API's method Graph; `key` points into it */
     struct mr_str *key;
-    uint32_t *inputs;
-    uint32_t inputs_room;
-    uint32_t *node;
     yyjson_doc *profile; /* the answer of the API's method Profile */
     uint64_t not_recorded;
 };

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "cli/client/paths.h"
+#include "host/os/file.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -31,7 +32,7 @@ static void arg(struct args *a, const char *fmt, ...)
 
 static void arg_program(struct args *a, const char *name)
 {
-    MR_AUTO(mr_free_ptr) char *path = mr_paths_program(name);
+    MR_AUTO(mr_free_ptr) char *path = mr_file_beside_program(name);
     arg(a, "%s", path);
 }
 

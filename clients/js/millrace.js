@@ -301,6 +301,18 @@ export class Jobs extends Group {
     profile(id, o) {
         return this._get(`/v1/jobs/${segment(id)}/profile`, "ProfileResponse", o);
     }
+
+    /**
+     * Predicts how long a job that is over would have taken. May take a minute. An ApiError with
+     * status 429: another prediction is being made.
+     * @param {string} id
+     * @param {CallOptions & {slots?: number, bandwidth?: number, free?: string[], op_speed?: string[]}} [o] `op_speed`:
+     *   for example ["array.matmul=2"]
+     * @returns {Promise<import("./api.d.ts").WhatIfResponse>}
+     */
+    whatIf(id, o) {
+        return this._get(`/v1/jobs/${segment(id)}/whatif`, "WhatIfResponse", o);
+    }
 }
 
 export class Trainings extends Group {

@@ -1,5 +1,5 @@
 /* One job: its head with progress and actions, and one of its views: summary, time, timeline, graph,
- * failures, results. The address names the view. */
+ * failures, results, compare, what if. The address names the view. */
 import { h, morph, onFrame } from "../dom.js";
 import { ago, count, counted, duration, plain, share } from "../format.js";
 import { action, badge, errorBox, figure, outcome, shown, stack, table, time } from "../parts.js";
@@ -8,6 +8,8 @@ import { openTimeline } from "./job_timeline.js";
 import { openGraph } from "./job_graph.js";
 import { openFailures } from "./job_failures.js";
 import { openResults } from "./job_results.js";
+import { openCompare } from "./job_compare.js";
+import { openWhatIf } from "./job_whatif.js";
 
 /** @typedef {import("../../client/api.d.ts").Job} Job */
 
@@ -19,12 +21,15 @@ import { openResults } from "./job_results.js";
  * @property {() => Job | undefined} job
  * @property {() => boolean} isOver the job has ended
  * @property {import("../main.js").Route} route
+ * @property {(query: URLSearchParams, isStep: boolean) => void} go writes what the view shows into the
+ *   address. `isStep`: the browser's Back returns to what was shown before.
  */
 
 /**
  * @typedef {object} View
  * @property {() => void} close
  * @property {(hasEnded: boolean) => void} [update] the job has changed
+ * @property {(route: import("../main.js").Route) => void} [change] the query of the address has changed
  * @property {() => void} [retheme]
  */
 
@@ -36,6 +41,8 @@ const VIEWS = [
     { name: "graph", title: "Graph", open: openGraph },
     { name: "failures", title: "Failures", open: openFailures },
     { name: "results", title: "Results", open: openResults },
+    { name: "compare", title: "Compare", open: openCompare },
+    { name: "whatif", title: "What if", open: openWhatIf },
 ];
 
 const NODES_MAX = 2000;
@@ -194,6 +201,15 @@ export function openJob(c) {
         ];
     }
 
+    /** @param {URLSearchParams} query @param {boolean} isStep */
+    function go(query, isStep) {
+        const text = query.toString();
+        const address = `#/${route.path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+        route = { path: route.path, query };
+        if (isStep) history.pushState(null, "", address);
+        else history.replaceState(null, "", address);
+    }
+
     function render() {
         const name = route.path[2] || "summary";
         const links = VIEWS.map((v) => h("a", { key: v.name, href: `#/jobs/${encodeURIComponent(id)}${v.name === "summary" ? "" : `/${v.name}`}`, "aria-current": v.name === name ? "page" : undefined }, v.title));
@@ -208,7 +224,7 @@ export function openJob(c) {
             c.root.querySelector(".view")?.replaceChildren(root);
             viewName = name;
             const found = VIEWS.find((v) => v.name === name);
-            if (found) view = found.open({ session: c.session, id, root, job: () => job, isOver, route });
+            if (found) view = found.open({ session: c.session, id, root, job: () => job, isOver, route, go });
             else root.append(h("p", {}, "There is no such view."));
         }
     }
@@ -226,9 +242,12 @@ export function openJob(c) {
         },
         change(next) {
             if (next.path[1] !== id) return false;
-            if (next.path[2] !== route.path[2] || next.query.toString() !== route.query.toString()) said = undefined;
-            if (next.path[2] === "failures" && next.query.toString() !== route.query.toString()) viewName = "";
+            const isSameView = next.path[2] === route.path[2];
+            const isNewQuery = next.query.toString() !== route.query.toString();
+            if (!isSameView || isNewQuery) said = undefined;
+            if (next.path[2] === "failures" && isNewQuery) viewName = "";
             route = next;
+            if (isSameView && isNewQuery) view?.change?.(next);
             draw();
             return true;
         },

@@ -14,7 +14,7 @@ function wall(job) {
 }
 
 /** @param {import("../../client/api.d.ts").Job} job @param {string} words in small letters */
-function matches(job, words) {
+export function matches(job, words) {
     const text = `${job.id} ${job.name} ${job.namespace} ${Object.entries(job.labels).map(([k, v]) => `${k}=${v}`).join(" ")}`.toLowerCase();
     return words.split(/\s+/).every((w) => text.includes(w));
 }

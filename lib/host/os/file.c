@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,4 +191,15 @@ int mr_file_copy_tree(const char *from, const char *to, struct mr_error *e)
     }
     (void)closedir(d);
     return err;
+}
+
+char *mr_file_beside_program(const char *name)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return mr_copy_text(name);
+    self[n] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = 0;
+    return mr_format("%s/%s", self, name);
 }

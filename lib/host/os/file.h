@@ -33,3 +33,7 @@ int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e);
  * out. If another process appends to a file meanwhile, the copy may lack the last bytes.
  * MR_ENOENT: there is no directory `from`. MR_EIO, MR_EDISKFULL: the error text names the file. */
 int mr_file_copy_tree(const char *from, const char *to, struct mr_error *e);
+
+/* Returns the path of the program `name` in the directory of this process's program, to be freed
+ * with mr_release. The program may not exist. */
+char *mr_file_beside_program(const char *name);

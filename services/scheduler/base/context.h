@@ -31,13 +31,15 @@ struct mr_logs;
 struct mr_cluster_watch;
 struct mr_live;
 struct mr_usage;
+struct mr_predict;
 struct mr_catalogue;
 
 struct mr_scheduler_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
     const char *redis_password;
-    const char *token_file;  /* token file of users; NULL: none */
-    const char *secret_file; /* file with the secret of the services; NULL: none */
+    const char *redis_password_file; /* NULL: none */
+    const char *token_file;          /* token file of users; NULL: none */
+    const char *secret_file;         /* file with the secret of the services; NULL: none */
     struct mr_peer_rules peers;
     mr_duration redis_timeout;
     const char
@@ -53,6 +55,7 @@ struct mr_scheduler_options {
 enum mr_shell_message_kind {
     MR_SHELL_PARSED,    /* a parser thread's result; p: struct mr_parser_result */
     MR_SHELL_TRACE,     /* the trace reader's answer; p: struct mr_trace_answer */
+    MR_SHELL_PREDICTED, /* the outcome of a prediction; p: struct mr_predict_run */
     MR_SHELL_ACKED,     /* Redis has acknowledged the journal up to sequence number n */
     MR_SHELL_AWAY,      /* the connection to Redis broke */
     MR_SHELL_BACK,      /* the connection to Redis is open again */
@@ -99,6 +102,7 @@ struct mr_shell {
     struct mr_cluster_watch *cluster_watch;
     struct mr_usage *usage;
     struct mr_live *live;
+    struct mr_predict *predict;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
     mr_time answers_due;    /* not later than the earliest deadline in `answers` */
     struct mr_list reading; /* submit.c: calls whose bodies are still arriving */

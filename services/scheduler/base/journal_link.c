@@ -278,6 +278,7 @@ void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message 
         return;
     case MR_SHELL_PARSED:
     case MR_SHELL_TRACE:
+    case MR_SHELL_PREDICTED:
     case MR_SHELL_SIGNAL:
     case MR_SHELL_CONTINUED: return;
     }

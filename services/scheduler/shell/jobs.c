@@ -1,5 +1,5 @@
-/* The service Jobs. Answers at once what the core knows. Calls that wait go to watch.c, logs.c or
- * trace.c. */
+/* The service Jobs. Answers at once what the core knows. Calls that wait go to watch.c, logs.c,
+ * trace.c or predict.c. */
 #include "services/scheduler/shell/jobs.h"
 
 #include "base/alloc.h"
@@ -8,6 +8,7 @@
 #include "graph/explain.h"
 #include "host/config/value.h"
 #include "services/scheduler/base/job_lookup.h"
+#include "services/scheduler/predict/predict.h"
 #include "services/scheduler/shell/job_message.h"
 #include "services/scheduler/telemetry/logs.h"
 #include "services/scheduler/shell/submit.h"
@@ -54,6 +55,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     mr_watch_call_done(call);
     mr_logs_call_done(c->sh, call);
     mr_trace_call_done(c->sh, call);
+    mr_predict_call_done(c->sh, call);
     mr_release(mr_rpc_call_context(call));
 }
 
@@ -458,6 +460,16 @@ static void profile(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_trace_ask(sh, call, &ask);
 }
 
+static void what_if(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = shell_of(call);
+    struct mr_sched_job_info info;
+    mr_job_id job;
+    const Millrace__V1__WhatIfRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__what_if_request__descriptor);
+    if (m && mr_job_lookup(sh, call, m->id, &job, &info)) mr_predict_ask(sh, call, &info, m);
+}
+
 static Millrace__V1__GraphNode *node_out(
     struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t i)
 {
@@ -531,6 +543,7 @@ static const struct mr_rpc_handler timeline_handler = HANDLER(timeline);
 static const struct mr_rpc_handler tiles_handler = HANDLER(tiles);
 static const struct mr_rpc_handler graph_handler = HANDLER(graph);
 static const struct mr_rpc_handler profile_handler = HANDLER(profile);
+static const struct mr_rpc_handler what_if_handler = HANDLER(what_if);
 
 static const struct mr_rpc_method methods[] = {
     {.name = "Submit", .client_streaming = true, .handler = &mr_submit_handler},
@@ -551,6 +564,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Tiles", .handler = &tiles_handler},
     {.name = "Graph", .handler = &graph_handler},
     {.name = "Profile", .handler = &profile_handler},
+    {.name = "WhatIf", .handler = &what_if_handler},
 };
 
 const struct mr_rpc_service mr_jobs_service = {

@@ -130,6 +130,7 @@ int main(int argc, char **argv)
     struct mr_scheduler_options o = {.redis = config.redis,
         .redis_timeout = config.redis_timeout,
         .redis_password = password.n ? (const char *)password.p : NULL,
+        .redis_password_file = config.redis_password_file,
         .token_file = config.token_file,
         .secret_file = config.secret_file};
     if (mr_peer_rules_parse(&config.allow_uid, &o.peers, &e) || mr_rpc_tls_use(&config.tls, &e)) {

@@ -11,6 +11,7 @@
 #include "services/scheduler/base/catalogue.h"
 #include "services/scheduler/live/live.h"
 #include "services/scheduler/live/usage.h"
+#include "services/scheduler/predict/predict.h"
 #include "services/scheduler/shell/cluster.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/shell/jobs.h"
@@ -138,6 +139,11 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
     case MR_SHELL_TRACE: {
         struct mr_trace_answer *answer = m->p;
         mr_trace_answered(sh, &answer);
+        break;
+    }
+    case MR_SHELL_PREDICTED: {
+        struct mr_predict_run *run = m->p;
+        mr_predict_ended(sh, &run);
         break;
     }
     case MR_SHELL_SIGNAL:
@@ -275,6 +281,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     mr_journal_link_replay(sh);
     err = mr_trace_open(sh, e);
     if (err) return err;
+    sh->predict = mr_predict_open(sh);
     const struct mr_rpc_server_options server = {.fixed_window = true,
         .peers = options->peers,
         .auth = mr_rpc_auth_callback(sh->auth),
@@ -312,6 +319,7 @@ void mr_shell_close(struct mr_shell **shp)
     mr_cluster_watch_free(&sh->cluster_watch);
     mr_live_free(&sh->live);
     mr_usage_free(&sh->usage);
+    mr_predict_close(&sh->predict);
     mr_trace_close(&sh->trace);
     mr_sessions_free(&sh->sessions);
     mr_catalogue_free(&sh->catalogue);
@@ -327,6 +335,8 @@ void mr_shell_close(struct mr_shell **shp)
         mr_trace_answer_free(&answer);
         struct mr_parser_result *done = m.kind == MR_SHELL_PARSED ? m.p : NULL;
         mr_parser_result_free(&done);
+        struct mr_predict_run *run = m.kind == MR_SHELL_PREDICTED ? m.p : NULL;
+        mr_predict_run_free(&run);
     }
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);

@@ -525,7 +525,10 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_ACCOUNT) {
-        mr_trace_profile_answer(sh, x.call, x.ask.job.v ? info.graph : NULL, a);
+        if (x.ask.on_account)
+            x.ask.on_account(sh, x.call, a->err, &a->account);
+        else
+            mr_trace_profile_answer(sh, x.call, x.ask.job.v ? info.graph : NULL, a);
         return;
     }
     if (x.ask.kind == MR_TRACE_ASK_TILES) {

@@ -9,6 +9,7 @@
 #include "services/scheduler/tiles/tiles.h"
 
 struct mr_trace_answer;
+struct mr_job_account;
 
 /* Starts the threads. Called when replay has restored the jobs. */
 int mr_trace_open(struct mr_shell *sh, struct mr_error *e);
@@ -58,6 +59,10 @@ struct mr_trace_ask {
      * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
+    /* ACCOUNT: called with the account, or with an error if there is none, to answer the call.
+     * NULL: the answer is a ProfileResponse. */
+    void (*on_account)(struct mr_shell *sh, struct mr_rpc_call *call, int err,
+        const struct mr_job_account *account);
 };
 
 /* Gives a block of samples (store/meta/trace/samples.h) to the writer thread, and takes the block.

@@ -59,6 +59,8 @@ async function logIn(page, token) {
 
 const PAGES = [["overview", "What the slots do now"], ["jobs", "broken shapes"], [`jobs/${ids.done}`, "array.matmul"], [`jobs/${ids.done}/time`, "= wall × slots"],
     [`jobs/${ids.done}/timeline`, "array.matmul"], [`jobs/${ids.done}/graph`, "product/0"], [`jobs/${ids.failed}/failures`, "bad"], [`jobs/${ids.done}/results`, "means"],
+    [`jobs/${ids.second}/compare?with=${ids.done}`, "What explains the change"], [`jobs/${ids.done}/compare`, "Compare with another job"],
+    [`jobs/${ids.done}/whatif?slots=12&free=transfer`, "Longest chain of tasks"], [`jobs/${ids.running}/whatif`, "The job is not over."],
     ["workers", "connected"], ["objects", "f64[192,192]"], ["trainings", "digits"], [`trainings/${ids.training}`, "scorer 0"], ["channels", "batches"], ["channels/beamline", "counts"],
     ["channels/queue/batches", "Dead letters"], ["library", "array.matmul"]];
 
@@ -162,6 +164,54 @@ const steps = {
         await go(page, "library?q=matmul", "matrix product");
         await page.locator("details.op").first().click();
         await page.getByText("Returns").first().waitFor();
+        await page.context().close();
+    },
+    async "a job is compared with the last one like it, and with another one"() {
+        const page = await open();
+        await logIn(page, tokens.user);
+        await go(page, `jobs/${ids.second}/compare`, "What explains the change");
+        assert.equal(new URL(page.url()).hash, `#/jobs/${ids.second}/compare?with=${ids.done}`, "the last job with this name is chosen");
+        await page.getByText(`job ${ids.second} took`).waitFor();
+        await page.getByRole("region", { name: "Changes by operator" }).getByText("array.matmul").first().waitFor();
+        await page.getByLabel("Other job").fill("broken");
+        await page.getByRole("button", { name: `Compare with ${ids.failed}` }).click();
+        await page.locator(".summary").getByText(`job ${ids.failed}`).waitFor();
+        await page.goBack();
+        await page.locator(".summary").getByText(`job ${ids.done}`).waitFor();
+        await page.getByLabel("Other job").fill("j1-999");
+        await page.keyboard.press("Enter");
+        await page.getByRole("alert").getByText("no job j1-999").waitFor();
+        await page.goto(`${url}/#/jobs/${ids.second}/compare?with=${ids.running}`);
+        await page.getByText(`${ids.running} still runs`).waitFor();
+        await page.context().close();
+    },
+    async "a reader asks what would be with other slots and a faster operator"() {
+        const page = await open();
+        await logIn(page, tokens.reader);
+        await go(page, `jobs/${ids.done}/whatif`, "How long would the job have taken");
+        await page.getByLabel(/^Slots/).fill("12");
+        await page.getByRole("checkbox", { name: /^scheduler/ }).check();
+        await page.getByText("Operators that are faster or slower").click();
+        await page.getByLabel("sleep is so many times as fast").fill("4");
+        await page.getByRole("button", { name: "Predict" }).click();
+        await page.getByRole("heading", { name: "Predicted: 12 slots, without scheduler, sleep × 4" }).waitFor();
+        assert.equal(new URL(page.url()).hash, `#/jobs/${ids.done}/whatif?slots=12&free=scheduler&op_speed=sleep%3D4`);
+        await page.getByText("on 12 slots", { exact: true }).waitFor();
+        await page.getByRole("region", { name: "Recorded and predicted time of all slots by class" }).getByRole("row", { name: /^Sum/ }).waitFor();
+        await page.reload();
+        await page.getByRole("heading", { name: "Predicted: 12 slots, without scheduler, sleep × 4" }).waitFor();
+        assert.equal(await page.getByLabel(/^Slots/).inputValue(), "12");
+        await page.getByRole("button", { name: "Reset" }).click();
+        await page.getByRole("heading", { name: /^Predicted:/ }).waitFor({ state: "detached" });
+        assert.equal(await page.getByRole("checkbox", { name: /^scheduler/ }).isChecked(), false);
+        await page.goto(`${url}/#/jobs/${ids.done}/whatif?free=lunch`);
+        await page.getByRole("alert").getByText("free: expected scheduler").waitFor();
+        let asked = 0;
+        await page.route("**/whatif?*", (route) => (++asked === 1
+            ? route.fulfill({ status: 429, contentType: "application/json", body: JSON.stringify({ code: 8, message: "another prediction is being made", details: [] }) }) : route.continue()));
+        await page.goto(`${url}/#/jobs/${ids.done}/whatif?slots=2`);
+        await page.getByText("The page asks again by itself.").waitFor();
+        await page.getByRole("heading", { name: "Predicted: 2 slots" }).waitFor();
         await page.context().close();
     },
     async "an older cluster, without tiles, live state and samples, is shown too"() {

@@ -70,6 +70,8 @@ def fill(api, running_s=600, side=192):
     ids = {"done": api.submit(reconstruction(side=side)), "failed": api.submit(FAILING)}
     api.wait(ids["done"])
     api.wait(ids["failed"])
+    ids["second"] = api.submit(reconstruction(parts=10, side=256))
+    api.wait(ids["second"])
     api.call("POST", "/v1/templates?name=sum-of-two", {"params": {"a": 1, "b": 2}, "tasks": {"sum": {"op": "add", "args": ["${a}", "${b}"]}}})
     ids["small"] = api.submit({"name": "wide numbers", "tasks": {"wide": {"op": "identity", "args": [2**63 - 1]}, "words": {"op": "identity", "args": ["a text"]}}})
     api.call("PUT", "/v1/queues/batches", {"items_max": 100})

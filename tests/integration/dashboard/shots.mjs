@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 const [url, out, ids, ...looks] = process.argv.slice(2);
 const id = JSON.parse(ids);
 const PAGES = { jobs: "jobs", job: `jobs/${id.done}`, time: `jobs/${id.done}/time`, timeline: `jobs/${id.done}/timeline`, graph: `jobs/${id.done}/graph`,
-    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, workers: "workers", objects: "objects",
+    failures: `jobs/${id.failed}/failures?key=bad`, results: `jobs/${id.done}/results`, compare: `jobs/${id.second}/compare?with=${id.done}`, whatif: `jobs/${id.second}/whatif?slots=12&free=scheduler&op_speed=sleep%3D2`, workers: "workers", objects: "objects",
     trainings: "trainings", training: `trainings/${id.training}`, channels: "channels", library: "library" };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -34,7 +34,7 @@ async function take(look, pages) {
         if (process.env.ONLY && !process.env.ONLY.split(",").includes(name)) continue;
         await page.goto(`${url}/#/${at}`);
         if (name === "overview") await work(60);
-        else await pause(name === "training" ? 3500 : 1500);
+        else await pause(["training", "whatif"].includes(name) ? 3500 : 1500);
         if (name === "results") {
             const show = page.getByRole("button", { name: "Show", exact: true });
             while (await show.count()) {
@@ -49,6 +49,8 @@ async function take(look, pages) {
         }
         await page.mouse.move(0, 0);
         await page.evaluate(() => window.scrollTo(0, 0));
+        const first = { compare: ".view .figures", whatif: ".view .figures" }[name];
+        if (first && !process.env.FULL) await page.locator(first).evaluate((e) => window.scrollBy(0, e.getBoundingClientRect().top - 110));
         await page.screenshot({ path: path.join(out, `dashboard-${name}${look === "light" ? "" : `-${look}`}.png`), fullPage: !!process.env.FULL });
     }
     await context.close();

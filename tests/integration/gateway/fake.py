@@ -339,6 +339,16 @@ class Fake:
     def Jobs_Profile(self, request, context):
         return self.types.ProfileResponse(ops=[self.types.ProfileRow(op="inc")], white_space=float("nan"))
 
+    def Jobs_WhatIf(self, request, context):
+        t = self.types
+        if any(name not in ("scheduler", "transfer") for name in request.free):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "free: expected scheduler or transfer")
+        if any("=" not in text for text in request.op_speed):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "op_speed: expected NAME=F")
+        predicted = t.WhatIfOutcome(wall_ns=5, slots=request.slots or 2, chain_ns=3)
+        predicted.classes["compute"] = 10
+        return t.WhatIfResponse(recorded=t.WhatIfOutcome(wall_ns=9, slots=2), replayed=predicted, predicted=predicted)
+
     # ---- Objects -------------------------------------------------------------------------------
 
     def Objects_Put(self, requests, context):

@@ -2,6 +2,7 @@
 """The account of the slots' time on real clusters. The classes of the account add up to the time of
 all slots. The tests also make slots idle for a known time and cause, and find this time in the
 cause's class."""
+import contextlib
 import json
 import os
 import pathlib
@@ -259,6 +260,9 @@ class Outliving(Case):
                 self.assertEqual([j["state"] for j in json.load(r)["jobs"] if j["id"] == job], ["JOB_DONE"])
             with urllib.request.urlopen(f"{url}/v1/jobs/{job}/profile", timeout=30) as r:
                 self.assertEqual(self.account(json.load(r)), live)
+            with urllib.request.urlopen(f"{url}/v1/jobs/{job}/whatif?slots=1", timeout=60) as r:
+                p = json.load(r)
+                self.assertGreater(int(p["predicted"]["wall_ns"]), int(p["recorded"]["wall_ns"]))
         finally:
             page.send_signal(signal.SIGINT)
             self.assertEqual(page.wait(60), 0)
@@ -304,6 +308,68 @@ class WhatIf(Case):
             code, _, err = c.cli("whatif", job, *flags, check=False)
             self.assertNotEqual(code, 0)
             self.assertIn(why, err)
+        self.over_http(c, job)
+        self.one_at_a_time(c)
+
+    def over_http(self, c, job):
+        """Jobs.WhatIf predicts what the command line predicts, and refuses wrong requests."""
+        for flags, query in ((("--slots", "4"), "slots=4"), (("--bandwidth", "x2"), "bandwidth=2"),
+                             (("--free", "scheduler,handoff", "--op-speed", "inc=2"), "free=scheduler&free=handoff&op_speed=inc%3D2")):
+            there, here = self.whatif(c, job, *flags), c.get(f"/v1/jobs/{job}/whatif?{query}")
+            for part in ("recorded", "replayed", "predicted"):
+                for name in ("wall_ns", "slots", "classes"):
+                    self.assertEqual(here[part][name], there[part][name] if name != "slots" else str(there[part][name]), (query, part))
+            for part in ("replayed", "predicted"):
+                self.assertEqual(here[part]["chain_ns"], there[part]["chain_ns"])
+                self.assertEqual(here[part]["critical_path"], there[part]["critical_path"]["classes"])
+        running = c.submit(naps(1, 600))
+        for path, status, why in ((f"{job}/whatif?slots=0", 400, "slots"), (f"{job}/whatif?bandwidth=0", 400, "bandwidth"), (f"{job}/whatif?free=lunch", 400, "free: expected"),
+                                  (f"{job}/whatif?op_speed=inc", 400, "op_speed: expected NAME=F"), (f"{job}/whatif?op_speed=dec%3D2", 400, "no task of the job has the operator"),
+                                  (f"{job}/whatif?slots=1048576", 400, "slots: at most 1024"), (f"{running}/whatif", 400, "is not over"), ("j1-999/whatif", 404, "no job j1-999")):
+            got, _, body = c.request("GET", f"/v1/jobs/{path}")
+            self.assertEqual(got, status, body)
+            self.assertIn(why, json.loads(body)["message"])
+        c.call("POST", f"/v1/jobs/{running}:cancel", {})
+
+    def one_at_a_time(self, c):
+        """The cluster works while a prediction is being made, refuses a second one, and ends one
+        whose caller is gone."""
+        job, scheduler = c.run(empty(20000))["id"], c.pids("mr-scheduler")[0]
+
+        def predictor():
+            """The program that makes the prediction, once it has lowered its priority."""
+            for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+                with contextlib.suppress(OSError):
+                    name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+                    pid = int(stat.parent.name)
+                    if name == "mr-predictor" and int(rest.split()[1]) == scheduler and os.getpriority(os.PRIO_PROCESS, pid) == 19:
+                        return pid
+
+        def caught():
+            pid = wait_for("mr-predictor", predictor, every=0.001)
+            os.kill(pid, signal.SIGSTOP)
+            return pid
+
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(c.request("GET", f"/v1/jobs/{job}/whatif")))
+        asking.start()
+        pid = caught()
+        status, headers, body = c.request("GET", f"/v1/jobs/{job}/whatif")
+        self.assertEqual((status, json.loads(body)["code"]), (429, 8))
+        self.assertIn("Retry-After", headers)
+        self.assertEqual(c.run(naps(2, 0.01))["state"], "JOB_DONE")
+        self.assertEqual(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text().strip(), "1000")
+        self.assertNotIn(c.secret(), pathlib.Path(f"/proc/{pid}/cmdline").read_text())
+        os.kill(pid, signal.SIGCONT)
+        asking.join()
+        self.assertEqual(answers[0][0], 200, answers)
+
+        gone = c.connect(60)
+        gone.request("GET", f"/v1/jobs/{job}/whatif")
+        pid = caught()
+        gone.close()
+        wait_for("mr-predictor to be killed", lambda: not pathlib.Path(f"/proc/{pid}").exists())
+        wait_for("the next prediction", lambda: c.request("GET", f"/v1/jobs/{job}/whatif?slots=1")[0] == 200, every=0.2)
 
     def test_a_job_with_transfers_between_two_nodes(self):
         c = self.cluster(1, nodes=2)

@@ -94,6 +94,20 @@ class Dashboard(unittest.TestCase):
             out, _ = (p := node("client.mjs", str(PAGES / "client/millrace.js"), c.url)).communicate(timeout=60 * SLOW)
             print(out)
             self.assertEqual(p.returncode, 0)
+            self.comparison_agrees_with_the_command_line(c)
+
+    def comparison_agrees_with_the_command_line(self, c):
+        """Compares jobs with different numbers of tasks, and one that was cancelled."""
+        small, large = (c.run(sample.reconstruction(parts, 32))["id"] for parts in (4, 6))
+        stopped = c.submit(sample.slow(600))
+        c.call("POST", f"/v1/jobs/{stopped}:cancel", {})
+        c.wait(stopped)
+        for before, after in ((small, large), (large, small), (small, small), (large, stopped)):
+            with self.subTest(before=before, after=after):
+                told = json.loads(c.cli("compare", before, after, "--json")[1])
+                out, _ = (p := node("compare.mjs", str(PAGES), c.url, before, after)).communicate(timeout=60 * SLOW)
+                self.assertEqual(p.returncode, 0, out)
+                self.assertEqual(json.loads(out), told)
 
     @contextlib.contextmanager
     def cluster(self):

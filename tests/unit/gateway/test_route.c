@@ -74,6 +74,7 @@ static const struct {
     {MR_HTTP_GET, "/v1/names/", "Resolve"},    /* query: ?name= */
     {MR_HTTP_GET, "/v1/jobs/a/results", "Results id=a"},
     {MR_HTTP_GET, "/v1/jobs/a/tiles", "Tiles id=a"},
+    {MR_HTTP_GET, "/v1/jobs/a/whatif", "WhatIf id=a"},
     {MR_HTTP_GET, "/v1/jobs/a/results/z", "Result id=a key=z"},
     {MR_HTTP_GET, "/v1/jobs/a/results/svm/cv/fit-00", "Result id=a key=svm/cv/fit-00"},
     {MR_HTTP_GET, "/v1/jobs/a/results/x%2Fy/z", "Result id=a key=x/y/z"},
