@@ -6,7 +6,7 @@
 #define LANES 5
 #define JOBS 30
 #define SPACES 3
-#define PIECES_SUM UINT64_C(0xd651019c91484a21)
+#define PIECES_SUM UINT64_C(0x131be901cdc9f422)
 
 struct made {
     mr_time finished, accounted;
@@ -21,7 +21,7 @@ static void measurements_add(struct mr_rng *r, struct mr_account_task *t)
     if (!mr_rng_below(r, 6)) t->late_ns = mr_rng_below(r, 3 * MR_MS);
     if (!mr_rng_below(r, 6)) t->delayed_ns = mr_rng_below(r, MR_MS);
     if (!mr_rng_below(r, 9)) t->training = mr_rng_next(r);
-    t->is_restored = !mr_rng_below(r, 9);
+    if (!mr_rng_below(r, 9)) t->restore_ns = mr_rng_below(r, MR_MS);
 }
 
 /* Adds a job with a random graph to the account. The tasks run in order of their index. Each task

@@ -51,10 +51,9 @@ static mr_job_id id_of(uint32_t job)
 
 static void block_add(struct maker *m, mr_job_id id, struct mr_str bytes)
 {
-    const struct mr_trace_waiting w = {
-        .job = id.v, .number = ++m->numbers, .bytes = (uint32_t)bytes.n};
-    mr_buf_add(&m->view.blocks, &w, sizeof w);
-    mr_buf_add_str(&m->view.blocks, bytes);
+    struct mr_trace_waiting *w = mr_trace_waiting_new(id, ++m->numbers, false, bytes);
+    mr_trace_view_add(&m->view, w);
+    mr_trace_waiting_put(&w);
 }
 
 /* Adds a random span of a job. Each operation has a random delay. The scheduler accounts the spans
