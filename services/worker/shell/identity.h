@@ -28,6 +28,7 @@ struct mr_worker_identity {
      * crashed */
     bool knows_suspects;
     uint32_t pid;
+    uint32_t processors; /* that the process may use */
     mr_time began; /* when the process began */
 };
 
