@@ -57,6 +57,7 @@ static void span_take(struct mr_whatif_reading *r, const struct mr_trace_span *s
     t->output_ns = s->output_ns;
     t->room_ns = s->room_ns;
     t->late_ns = s->late_ns;
+    t->delayed_ns = s->delayed_ns;
     t->bytes = s->bytes;
 }
 
@@ -66,6 +67,8 @@ static void graph_take(struct mr_whatif_reading *r, const struct mr_graph *g)
 {
     tasks_begin(r, g->nodes_count);
     r->job.is_unfused = g->job.unfused;
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        r->restricted += mr_graph_is_restricted(g, i);
     for (uint32_t i = 0; i < g->nodes_count; i++)
         for (uint32_t k = g->input_at[i]; k < g->input_at[i + 1]; k++)
             input_add(r, i, g->inputs[k]);
@@ -134,6 +137,7 @@ static int graph_ask(
         struct mr_str key = text_of(node, "key");
         r->key[at] = key;
         mr_index_add(&r->keys, XXH3_64bits(key.p, key.n), (uint32_t)at, NULL, NULL);
+        r->restricted += mr_json_get_bool(node, "restricted");
         r->job.tasks[at].is_target = mr_json_get_bool(node, "target");
         yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), k, inputs, input)
         {
@@ -164,6 +168,7 @@ static void span_read(struct mr_whatif_reading *r, yyjson_val *v)
         .output_ns = mr_json_get_u64(v, "output_ns"),
         .late_ns = mr_json_get_u64(v, "late_ns"),
         .room_ns = mr_json_get_u64(v, "room_ns"),
+        .delayed_ns = mr_json_get_u64(v, "delayed_ns"),
         .bytes = mr_json_get_u64(v, "nbytes")};
     if (s.index == MR_INDEX_NONE) return;
     s.op_id = mr_trace_names_number(&r->ops, text_of(v, "op"));
@@ -224,6 +229,7 @@ static int check(struct mr_whatif_reading *r, struct mr_error *e)
     j->ops_count = r->ops.count;
     j->workers_count = r->workers.count;
     j->slots = (uint32_t)mr_json_get_u64(p, "slots");
+    j->processors = (uint32_t)mr_json_get_u64(p, "processors");
     j->submitted = mr_json_get_u64(p, "from_ns");
     j->over = j->submitted + mr_json_get_u64(p, "wall_ns");
     r->node = mr_alloc_array(j->workers_count, sizeof *r->node);

@@ -4,9 +4,9 @@
  * real cores. The time of everything around the cores comes from costs.h. No clock, no I/O. One
  * thread.
  *
- * Other jobs that ran at the same time are not modelled. Neither are lack of memory, spilling,
- * attempts that failed, and threads that share a processor. Tasks that ask for resources or for
- * certain workers run anywhere. */
+ * The threads of the scheduler, of the workers and of their executors share the processors of their
+ * node. Other jobs and programs that ran at the same time are not modelled. Neither are lack of
+ * memory, spilling, and attempts that failed. */
 #pragma once
 
 #include "account/account.h"
@@ -32,6 +32,7 @@ enum mr_whatif_free {
 
 struct mr_whatif_change {
     uint32_t slots;         /* slots of all workers together; 0: as recorded */
+    uint32_t processors;    /* processors of each node; 0: as recorded */
     double bandwidth;       /* factor of the network's speed; 0: as recorded */
     uint32_t free;          /* bits of enum mr_whatif_free */
     const double *op_speed; /* by operator of the job: factor of its speed; NULL or 0: unchanged */

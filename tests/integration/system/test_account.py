@@ -284,10 +284,19 @@ class WhatIf(Case):
         there = self.whatif(c, job, "--slots", "4", "--offline", "--dir", str(c.dir / "c"))
         self.assertEqual(there, self.whatif(c, job, "--slots", "4"))
 
+        self.assertGreater(int(c.get(f"/v1/jobs/{job}/profile")["processors"]), 0)
+
+        graph = naps(4, 0.01)
+        for t in graph["tasks"].values():
+            t["workers"] = "worker-0-0"
+        job = c.run(graph)["id"]
+        self.assertIn("warning: 4 tasks name workers", c.cli("whatif", job)[1])
+        self.assertEqual(self.whatif(c, job), self.whatif(c, job, "--offline", "--dir", str(c.dir / "c")))
+
         job = c.run(chain(500))["id"]
         free = self.whatif(c, job, "--free", "scheduler,handoff")
         self.assertGreater(int(free["predicted"]["chain_ns"]), 0)
-        for flags, why in ((("--free", "lunch"), "--free: expected"), (("--bandwidth", "2"), "--bandwidth: expected x"),
+        for flags, why in ((("--slots", "0"), "--slots"), (("--processors", "0"), "--processors"), (("--free", "lunch"), "--free: expected"), (("--bandwidth", "2"), "--bandwidth: expected x"),
                            (("--op-speed", "inc=0"), "--op-speed: expected"), (("--op-speed", "dec=2"), "no task of the job")):
             code, _, err = c.cli("whatif", job, *flags, check=False)
             self.assertNotEqual(code, 0)
