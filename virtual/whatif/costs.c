@@ -170,9 +170,9 @@ static bool has_own_input(const struct mr_whatif_job *j, const struct mr_whatif_
 }
 
 /* Takes a sample from each task that waited for no transfer: the time from when the task could
- * begin until it began, without the waits for a processor. What came last decides which cost the
- * sample belongs to. A value that another slot made: `local`. The end of the slot's task before:
- * `gap`. The message with the task: `handoff`. */
+ * begin until it began. What came last decides which cost the sample belongs to. A value that
+ * another slot made: `local`. The end of the slot's task before: `gap`, without the waits for a
+ * processor. The message with the task: `handoff`. */
 static void slots_look(struct measuring *m)
 {
     const struct mr_whatif_job *j = m->job;
@@ -188,7 +188,8 @@ static void slots_look(struct measuring *m)
         bool is_own = free == could || has_own_input(j, t, could);
         struct samples *s = is_own ? &m->gap : inputs == could ? &m->local : &m->handoff;
         mr_duration took = t->started - could;
-        sample_add(s, (double)(took - MR_MIN(took, t->delayed_ns)), m->rows[m->order[i]]);
+        if (is_own) took -= MR_MIN(took, t->delayed_ns);
+        sample_add(s, (double)took, m->rows[m->order[i]]);
     }
 }
 
@@ -281,13 +282,15 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     slots_look(&m);
     reports_look(&m);
     if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
-    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
-    out->local_ns = out->handoff.first_ns;
     if (m.local.count) out->local_ns = quantile(m.local.p, m.local.count, 0.5);
     if (m.send.count) out->send_ns = line_through(&m.send, 0.2, SEND_NS).first_ns;
+    /* Most of the time of a message is that of waking its receiver. */
+    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, out->send_ns);
+    if (!m.local.count) out->local_ns = out->handoff.first_ns;
     if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
     if (m.decide.count >= SAMPLES_MIN) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
     if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);
+    out->learned_ns = out->local_ns;
     out->local_samples = m.local.count;
     out->gap_samples = m.gap.count;
     out->handoff_samples = m.handoff.count;

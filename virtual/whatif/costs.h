@@ -25,6 +25,9 @@ struct mr_whatif_costs {
     struct mr_whatif_line handoff;
     /* from the end of a task until an idle executor begins a task that waited for its value */
     double local_ns;
+    /* time to wake an idle slot that the recorded workers have learned. They give a slot of its own
+     * only to tasks that take a few times as long. Not scaled. */
+    double learned_ns;
     double gap_ns; /* work of an executor from the end of a task until it begins the next one */
     /* fetching an input from another node; `count`: bytes */
     struct mr_whatif_line transfer;

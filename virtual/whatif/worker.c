@@ -266,7 +266,8 @@ void mr_whatif__worker_begin(struct mr_whatif_cluster *c, uint32_t number)
         .prefetch_bytes = PREFETCH_BYTES,
         .store = {MR_WHATIF_STORE + w->node},
         .ops = c->ops,
-        .ops_count = c->job->ops_count};
+        .ops_count = c->job->ops_count,
+        .handoff_ns = (mr_duration)c->costs.learned_ns};
     w->core = mr_worker_new(&config);
     w->wake = MR_NEVER;
     w->begin_ns = c->costs.local_ns;
