@@ -183,6 +183,7 @@ static void add_costs(yyjson_mut_doc *d, yyjson_mut_val *root, const struct mr_w
 {
     yyjson_mut_val *o = yyjson_mut_obj_add_obj(d, root, "costs");
     (void)yyjson_mut_obj_add_real(d, o, "scale", k->scale);
+    (void)yyjson_mut_obj_add_real(d, o, "processors_share", k->share);
     add_u64(d, o, "begin_ns", k->begin_ns);
     add_u64(d, o, "end_ns", k->end_ns);
     add_cost(d, o, "decide", k->decide_ns, k->decide_samples);

@@ -259,7 +259,9 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
 {
     struct measuring m = {.job = j};
     mr_time first = MR_NEVER, last = 0;
-    *out = (struct mr_whatif_costs){.decide_ns = DECIDE_NS,
+    *out = (struct mr_whatif_costs){.scale = 1,
+        .share = 1,
+        .decide_ns = DECIDE_NS,
         .send_ns = SEND_NS,
         .report = {.first_ns = REPORT_NS},
         .handoff = {.first_ns = HANDOFF_NS},

@@ -31,7 +31,10 @@ struct mr_whatif_costs {
     double gap_ns; /* work of an executor from the end of a task until it begins the next one */
     /* fetching an input from another node; `count`: bytes */
     struct mr_whatif_line transfer;
-    double scale; /* factor by which mr_whatif_calibrate has changed the costs */
+    /* What mr_whatif_calibrate has found: a factor by which it has changed the costs, and the share
+     * of a node's processors that the replayed threads get. Redis, the gateway, threads for I/O and
+     * other programs have the rest. */
+    double scale, share;
     /* numbers of samples; 0: the cost is a constant of costs.c */
     uint32_t decide_samples, send_samples, report_samples, handoff_samples, local_samples,
         gap_samples, transfer_samples;

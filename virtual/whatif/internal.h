@@ -47,7 +47,8 @@ struct mr_whatif_use { /* some work of a thread */
     struct mr_virtual_event done; /* what follows */
 };
 struct mr_whatif_processors {
-    uint32_t count;             /* 0: each thread has a processor of its own */
+    double count; /* less than the node has if others use them; 0: each thread has a processor of
+                     its own */
     struct mr_whatif_use *uses; /* a heap: the work that ends next is the first */
     uint32_t uses_count, uses_room;
     double served;   /* ns of processor time that each thread has had that always worked */

@@ -12,7 +12,7 @@
 
 static double speed_of(const struct mr_whatif_processors *p)
 {
-    return p->uses_count <= p->count ? 1.0 : (double)p->count / p->uses_count;
+    return MR_MIN(1.0, p->count / p->uses_count);
 }
 
 static bool is_before(const struct mr_whatif_use *a, const struct mr_whatif_use *b)
@@ -69,7 +69,7 @@ void mr_whatif__processors_use(
     struct mr_whatif_cluster *c, uint32_t node, double ns, struct mr_virtual_event done)
 {
     struct mr_whatif_processors *p = &c->processors[node];
-    if (!p->count) {
+    if (p->count <= 0) {
         mr_virtual_push(&c->queue, c->now + (mr_duration)ns, done);
         return;
     }

@@ -14,8 +14,9 @@
 #define CALIBRATIONS_MAX 6
 #define SCALE_MIN 0.33
 #define SCALE_MAX 3.0
-/* Both as shares of the recorded time. If even the best replay is farther off than FAR_OFF, other
- * things than the costs are the reason, and the costs stay as measured. */
+/* Both as shares of the recorded time. If even the best replay is farther off than FAR_OFF, or the
+ * factor removes less than half of the difference, other things than the costs are the reason. Then
+ * the costs stay as measured. */
 #define FAR_OFF 0.05
 #define CLOSE_ENOUGH 0.005
 
@@ -245,7 +246,7 @@ static void begin(struct mr_whatif_cluster *c)
     c->processors = mr_alloc_array(c->workers_count, sizeof *c->processors);
     for (uint32_t i = 0; i < c->workers_count; i++)
         c->processors[i] = (struct mr_whatif_processors){
-            .count = processors_of(j, c->change), .planned = MR_NEVER};
+            .count = processors_of(j, c->change) * c->costs.share, .planned = MR_NEVER};
     c->worker_at = mr_alloc_array(c->workers_count + 4, sizeof *c->worker_at);
     c->received = mr_alloc_array(j->tasks_count, sizeof *c->received);
     mr_buf_init(&c->account_tasks, (size_t)1 << 34);
@@ -310,17 +311,22 @@ int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_cos
 
 /* ---- calibration ----------------------------------------------------------------------------- */
 
-/* Returns the measured costs. Those of messages, transfers, the scheduler and executors are
- * multiplied by `by`. */
-static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, double by)
+/* Returns the measured costs, changed so that the replay takes longer by a factor `by` above 1, or
+ * shorter by one below 1. If threads shared processors, others use all but 1/by of the processors.
+ * Otherwise, and if `by` is below 1, the costs of messages, transfers, the scheduler and executors
+ * are multiplied by the factor. */
+static struct mr_whatif_costs changed(
+    const struct mr_whatif_job *job, const struct mr_whatif_costs *measured, double by)
 {
     struct mr_whatif_costs k = *measured;
     double *const parts[] = {&k.decide_ns, &k.gap_ns, &k.local_ns, &k.handoff.first_ns,
         &k.handoff.each_ns, &k.send_ns, &k.report.first_ns, &k.report.each_ns, &k.transfer.first_ns,
         &k.transfer.each_ns};
+    bool others = by > 1 && has_shared(job);
+    k.share = others ? 1 / by : 1;
+    k.scale = others ? 1 : by;
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
-        *parts[i] *= by;
-    k.scale = by;
+        *parts[i] *= k.scale;
     return k;
 }
 
@@ -341,15 +347,16 @@ int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs 
     struct mr_whatif_costs measured;
     struct mr_whatif_result r;
     double recorded = (double)(job->over - MR_MIN(job->submitted, job->over)), by = 1, best = 1;
-    double low_high[] = {SCALE_MIN, SCALE_MAX}, off = INFINITY;
+    double low_high[] = {SCALE_MIN, SCALE_MAX}, off = INFINITY, off_before = 0;
     mr_whatif_costs_measure(job, &measured);
-    *costs = scaled(&measured, 0);
+    *costs = changed(job, &measured, 0);
     int err = mr_whatif_replay(job, costs, &none, &r, e);
     double base = (double)r.wall_ns;
     for (uint32_t i = 0; !err && i < CALIBRATIONS_MAX && off > CLOSE_ENOUGH * recorded; i++) {
-        *costs = scaled(&measured, by);
+        *costs = changed(job, &measured, by);
         err = mr_whatif_replay(job, costs, &none, &r, e);
         double is = (double)r.wall_ns;
+        if (!i) off_before = fabs(is - recorded);
         if (!err && fabs(is - recorded) < off) {
             off = fabs(is - recorded);
             best = by;
@@ -357,7 +364,7 @@ int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs 
         low_high[is > recorded] = by;
         by = next_scale(by, is, base, recorded, low_high);
     }
-    if (off > FAR_OFF * recorded) best = 1;
-    *costs = scaled(&measured, best);
+    if (off > FAR_OFF * recorded || off > off_before / 2) best = 1;
+    *costs = changed(job, &measured, best);
     return err ? err : mr_whatif_replay(job, costs, &none, same, e);
 }

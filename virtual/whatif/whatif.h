@@ -59,7 +59,7 @@ const char *mr_whatif_free_names(void);
  * end. */
 int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_costs *costs,
     const struct mr_whatif_change *change, struct mr_whatif_result *out, struct mr_error *e);
-/* Measures the costs from the job's own times. Then multiplies them by one factor, so that a replay
+/* Measures the costs from the job's own times. Then changes them by one factor, so that a replay
  * without a change takes about the recorded time. If no factor comes near it, the costs stay as
  * measured. `same` gets the replay without a change. */
 int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs *costs,

@@ -21,7 +21,7 @@ static struct mr_whatif_task tasks[TASKS_MAX];
 static uint32_t inputs[INPUTS_MAX];
 static const struct mr_str ops[] = {MR_STR_INIT("work"), MR_STR_INIT("other")};
 static struct mr_whatif_job job;
-static const struct mr_whatif_costs no_costs = {.scale = 1};
+static const struct mr_whatif_costs no_costs = {.scale = 1, .share = 1};
 static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .end_ns = MR_MS,
     .decide_ns = 2000,
@@ -31,7 +31,8 @@ static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .local_ns = 5000,
     .gap_ns = 300,
     .transfer = {200000, 1},
-    .scale = 1};
+    .scale = 1,
+    .share = 1};
 
 static void begin(uint32_t workers)
 {
@@ -184,10 +185,16 @@ static void work_of_the_scheduler_and_the_worker_takes_processors(void **state)
     costs.handoff.each_ns = 5000;
     costs.report.each_ns = 5000;
     /* 30 us for each task, of which no thread needs more than 10 us */
-    assert_true(wall(&costs, 1) < 20 * MR_MS);
+    uint64_t alone = wall(&costs, 1);
     job.processors = 2;
-    near(wall(&costs, 1), 15 * MR_MS, 0.25);
-    near(wall(&costs, 2), 15 * MR_MS, 0.25);
+    for (uint32_t slots = 1; slots <= 2; slots++) {
+        assert_true(wall(&costs, slots) >= 15 * MR_MS);
+        assert_true(wall(&costs, slots) < 22 * MR_MS);
+    }
+    assert_true(wall(&costs, 1) > alone);
+    costs.share = 0.5; /* other threads have one of the two processors */
+    near(wall(&costs, 2), 30 * MR_MS, 0.05);
+    costs.share = 1;
     job.processors = 1;
     near(wall(&costs, 2), 30 * MR_MS, 0.05);
 }
