@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 
 /* The limits of the real executor. REPORT_EVERY: longest time that finished items wait for the rest
- * of the strand before they are reported. REPORT_HELD: the same while a local value is in use. */
+ * of the strand before they are reported. REPORT_HELD: the same while a value is in use. */
 #define REPORT_EVERY (100 * MR_US)
 #define REPORT_HELD (MR_MS)
 #define INLINE_MAX 4096 /* bytes of the largest value that travels in a message */
@@ -120,9 +120,9 @@ static void object_make(struct mr_whatif_cluster *c, struct mr_strand_item *item
 static void settle(struct mr_whatif_cluster *c, struct mr_whatif_run *r, bool all)
 {
     for (uint32_t i = 0; all && r->locals && i < r->done; i++) {
-        if (!r->uses[i]) continue;
+        if (!r->is_local[i]) continue;
         object_make(c, &r->strand->items[i]);
-        r->uses[i] = 0;
+        r->is_local[i] = false;
         r->locals--;
     }
     if (!r->locals) r->settled = r->done;
@@ -133,6 +133,9 @@ static void uses_count(struct mr_whatif_run *r, const struct mr_strand_item *ite
     for (uint32_t i = 0; i < item->inputs_count; i++) {
         const struct mr_strand_input *in = &item->inputs[i];
         if (in->kind != MR_STRAND_ITEM || !r->uses[in->item] || --r->uses[in->item]) continue;
+        r->in_use--;
+        if (!r->is_local[in->item]) continue;
+        r->is_local[in->item] = false;
         r->locals--;
         r->strand->items[in->item].result.used = true;
     }
@@ -145,7 +148,8 @@ static void finish(
     static const unsigned char nil[] = {0xc0};
     struct mr_strand_item *item = &r->strand->items[r->done];
     const struct mr_whatif_task *t = &c->tasks[c->task_of[item->index]];
-    bool is_large = t->bytes > INLINE_MAX || item->want_object || item->persist;
+    /* workers do not report the bytes of a local value that was used up */
+    bool is_large = !t->bytes || t->bytes > INLINE_MAX || item->want_object || item->persist;
     item->result = (struct mr_strand_result){.end = MR_STRAND_DONE,
         .started_ns = s->started,
         .duration_ns = MR_MAX(c->now - s->started, 1u),
@@ -155,9 +159,11 @@ static void finish(
         .room_ns = t->room_ns,
         .late_ns = t->late_ns + s->late_ns,
         .delayed_ns = s->delayed_ns};
-    r->uses[r->done] = 0;
+    r->uses[r->done] = item->uses;
+    r->in_use += item->uses != 0;
+    r->is_local[r->done] = false;
     if (is_large && item->uses && !item->want_object && !item->persist) {
-        r->uses[r->done] = item->uses;
+        r->is_local[r->done] = true;
         r->locals++;
     } else if (is_large) {
         object_make(c, item);
@@ -177,7 +183,7 @@ static void end_item(
     finish(c, r, s);
     settle(c, r, at_once);
     if (r->begun >= r->count) return;
-    if (!at_once && c->now - r->reported_at < (r->locals ? REPORT_HELD : REPORT_EVERY)) return;
+    if (!at_once && c->now - r->reported_at < (r->in_use ? REPORT_HELD : REPORT_EVERY)) return;
     r->reported_at = c->now;
     if (r->settled > r->told && report(w, r, r->settled, false, false))
         mr_whatif__worker_turn(c, w);

@@ -61,14 +61,16 @@ struct mr_whatif_run { /* a strand at an executor */
     struct mr_whatif_run *next_run;
     struct mr_strand *strand;
     uint32_t id;
-    uint32_t count;    /* items, without those that the core has taken back */
-    uint32_t begun;    /* items that have begun */
-    uint32_t done;     /* items that have ended */
-    uint32_t told;     /* items that the executor has reported */
-    uint32_t reported; /* items whose end the core knows */
-    uint32_t settled;  /* items that the executor may report now */
-    uint32_t locals;   /* local values: those that only later items of the strand use */
-    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* by item: uses of its local value that are left */
+    uint32_t count;                     /* items, without those that the core has taken back */
+    uint32_t begun;                     /* items that have begun */
+    uint32_t done;                      /* items that have ended */
+    uint32_t told;                      /* items that the executor has reported */
+    uint32_t reported;                  /* items whose end the core knows */
+    uint32_t settled;                   /* items that the executor may report now */
+    uint32_t in_use;                    /* values that only later items of the strand use */
+    uint32_t locals;                    /* large ones among them: local values */
+    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* by item: uses of its value that are left */
+    bool is_local[MR_STRAND_ITEMS_MAX]; /* by item: its value is local */
     mr_time reported_at;                /* time of the last report, or of the first item's start */
     bool is_spare;                      /* counted in mr_whatif_worker.spare */
 };

@@ -18,7 +18,7 @@
  * factor removes less than half of the difference, other things than the costs are the reason. Then
  * the costs stay as measured. */
 #define FAR_OFF 0.05
-#define CLOSE_ENOUGH 0.005
+#define CLOSE_ENOUGH 0.01
 
 static const struct {
     const char *name;
