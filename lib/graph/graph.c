@@ -46,12 +46,6 @@ bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node)
     return !o || !(o->given & MR_OPTION_PURE) || o->pure;
 }
 
-bool mr_graph_is_restricted(const struct mr_graph *g, uint32_t node)
-{
-    const struct mr_task_options *o = mr_graph_options(g, node);
-    return o && (o->workers_count || o->resources_count);
-}
-
 static struct mr_pack_item first_item(const struct mr_graph *g, uint32_t node)
 {
     struct mr_pack_reader r = mr_pack_read(mr_graph_args(g, node));

@@ -127,8 +127,6 @@ void mr_graph_free(struct mr_graph **g);
 struct mr_str mr_graph_key(const struct mr_graph *g, uint32_t node);
 struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node); /* empty: not a task */
 bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node);
-/* True: the task names workers or asks for resources. */
-bool mr_graph_is_restricted(const struct mr_graph *g, uint32_t node);
 mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node); /* kind OBJECT only */
 struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* kinds NAME and ALIAS */
 

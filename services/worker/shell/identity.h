@@ -29,7 +29,7 @@ struct mr_worker_identity {
     bool knows_suspects;
     uint32_t pid;
     uint32_t processors; /* that the process may use */
-    mr_time began; /* when the process began */
+    mr_time began;       /* when the process began */
 };
 
 /* Sets the members of `out` whose values the core does not know. The array out->ops is in the
