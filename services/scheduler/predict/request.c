@@ -1,8 +1,11 @@
 #include "services/scheduler/predict/request.h"
 
+#include "base/limits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#define OP_SPEED_BYTES_MAX (MR_OP_NAME_BYTES_MAX + 64u) /* a name, "=" and a number */
 #define FREE_NAMES                                                                                 \
     "scheduler, decide, report, send, handoff, transfer, journal, input, output or preempted"
 
@@ -32,7 +35,8 @@ static int check_op_speed(
     const char *equal = strrchr(text, '=');
     char *end = NULL;
     double factor = equal ? strtod(equal + 1, &end) : 0;
-    if (!equal || end == equal + 1 || *end || !is_factor(factor))
+    if (strlen(text) > OP_SPEED_BYTES_MAX || !equal || end == equal + 1 || *end ||
+        !is_factor(factor))
         return mr_fail(e, MR_EINVAL,
             "op_speed: expected NAME=F with F from 0.000001 to 1000000, for example "
             "array.matmul=2, not \"%.64s\"",

@@ -1,5 +1,7 @@
 /* Which requests of Jobs.WhatIf are refused, and with which sentence. */
 #include "services/scheduler/predict/request.h"
+
+#include "base/alloc.h"
 #include "virtual/whatif/whatif.h"
 
 #include <math.h>
@@ -98,6 +100,12 @@ static void the_speed_of_an_operator_is_checked(void **state)
         memcpy(text, cases[i].text, strlen(cases[i].text) + 1);
         refused(&m, cases[i].sentence);
     }
+    char *longer = memset(mr_alloc(1000), '0', 999);
+    memcpy(longer, "inc=2.", 6);
+    texts[0] = longer;
+    refused(&m, "op_speed: expected NAME=F");
+    mr_release(longer);
+    texts[0] = text;
     memcpy(text, "array.matmul=0.5", sizeof "array.matmul=0.5");
     assert_int_equal(check(&m, NULL), MR_OK);
     m.n_op_speed = MR_PREDICT_OP_SPEEDS_MAX + 1;
