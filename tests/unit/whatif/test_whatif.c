@@ -289,6 +289,7 @@ static void a_free_scheduler_is_never_faster_than_the_longest_chain(void **state
         struct mr_rng rng;
         mr_rng_init(&rng, seed);
         begin(1 + (uint32_t)(seed % 3));
+        job.processors = (uint32_t)(seed % 4); /* 0: not known */
         for (uint32_t i = 0; i < 300; i++) {
             (void)add(1 + mr_rng_below(&rng, MR_MS), mr_rng_below(&rng, 3) * 4000);
             for (uint64_t n = i ? mr_rng_below(&rng, 4) : 0, from = i; n && from; n--) {
