@@ -13,6 +13,7 @@
 struct whatif_config {
     struct mr_client_options client;
     uint64_t slots;
+    uint64_t processors;
     const char *bandwidth;
     struct mr_texts free;
     struct mr_texts op_speed;
@@ -24,9 +25,16 @@ static const struct mr_option whatif_options[] = {
     {.name = "slots",
         .type = MR_OPTION_U64,
         .value = "N",
-        .init = "0",
-        .help = "slots of all workers together; 0: as recorded",
+        .help = "slots of all workers together (default: as recorded)",
         .at = offsetof(struct whatif_config, slots),
+        .min = 1,
+        .max = 1 << 20},
+    {.name = "processors",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .help = "processors of each node (default: as recorded)",
+        .at = offsetof(struct whatif_config, processors),
+        .min = 1,
         .max = 1 << 20},
     {.name = "bandwidth",
         .type = MR_OPTION_TEXT,
@@ -114,7 +122,8 @@ static int op_speed_of(
 static int change_of(const struct whatif_config *k, const struct mr_whatif_job *j,
     struct mr_whatif_change *out, double *speed, struct mr_error *e)
 {
-    *out = (struct mr_whatif_change){.slots = (uint32_t)k->slots, .op_speed = speed};
+    *out = (struct mr_whatif_change){
+        .slots = (uint32_t)k->slots, .processors = (uint32_t)k->processors, .op_speed = speed};
     if (k->bandwidth && (k->bandwidth[0] != 'x' || !factor_of(k->bandwidth + 1, &out->bandwidth)))
         return mr_fail(e, MR_EINVAL,
             "--bandwidth: expected x and a factor above 0, for example x2, not \"%.64s\"",
@@ -131,6 +140,7 @@ struct answer {
     yyjson_val *recorded; /* the answer of the API's method Profile */
     const char *job;
     uint64_t not_recorded;
+    uint64_t restricted;
 };
 
 static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uint64_t v)
@@ -173,6 +183,7 @@ static void add_costs(yyjson_mut_doc *d, yyjson_mut_val *root, const struct mr_w
 {
     yyjson_mut_val *o = yyjson_mut_obj_add_obj(d, root, "costs");
     (void)yyjson_mut_obj_add_real(d, o, "scale", k->scale);
+    (void)yyjson_mut_obj_add_real(d, o, "processors_share", k->share);
     add_u64(d, o, "begin_ns", k->begin_ns);
     add_u64(d, o, "end_ns", k->end_ns);
     add_cost(d, o, "decide", k->decide_ns, k->decide_samples);
@@ -200,6 +211,7 @@ static void print_json(const struct answer *a)
     add_result(d, root, "predicted", a->predicted);
     add_costs(d, root, a->costs);
     add_u64(d, root, "not_recorded", a->not_recorded);
+    add_u64(d, root, "restricted", a->restricted);
     yyjson_doc *doc = yyjson_mut_doc_imut_copy(d, NULL);
     yyjson_mut_doc_free(d);
     mr_client_print(doc);
@@ -239,6 +251,11 @@ static void print(const struct answer *a)
     if (mr_json_get_u64(a->recorded, "other_ns"))
         (void)printf("\nslots ran tasks of other jobs for %.3f s; the prediction leaves them out\n",
             (double)mr_json_get_u64(a->recorded, "other_ns") / 1e9);
+    if (a->restricted)
+        (void)printf("\nwarning: %" PRIu64
+                     " tasks name workers or ask for resources; the prediction "
+                     "ignores this and runs them on any worker\n",
+            a->restricted);
     if (a->not_recorded)
         (void)printf("\n%" PRIu64 " attempts were not recorded; the prediction leaves them out\n",
             a->not_recorded);
@@ -255,6 +272,7 @@ int mr_command_whatif(int argc, char **argv)
     struct mr_whatif_result same, predicted;
     mr_config_load(&mr_whatif_spec, argc, argv, &k, &rest);
     int err = mr_whatif_read(&k.client, &k.offline, rest.items[0], &r, &e);
+    if (!r.job.processors) r.job.processors = (uint32_t)k.processors;
     MR_AUTO(mr_free_ptr)
     double *speed = mr_alloc_array(MR_MAX(r.job.ops_count, 1u), sizeof *speed);
     if (!err) err = change_of(&k, &r.job, &change, speed, &e);
@@ -265,7 +283,8 @@ int mr_command_whatif(int argc, char **argv)
         .predicted = &predicted,
         .recorded = yyjson_doc_get_root(r.profile),
         .job = rest.items[0],
-        .not_recorded = r.not_recorded};
+        .not_recorded = r.not_recorded,
+        .restricted = r.restricted};
     if (!err && k.client.json) print_json(&a);
     if (!err && !k.client.json) print(&a);
     mr_whatif_reading_fini(&r);

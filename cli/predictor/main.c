@@ -35,8 +35,8 @@
 
 struct config {
     const char *redis, *redis_password_file, *dir;
-    uint64_t submitted_ns, over_ns, recorded_slots, spans;
-    uint64_t slots;
+    uint64_t submitted_ns, over_ns, recorded_slots, recorded_processors, spans;
+    uint64_t slots, processors;
     const char *bandwidth;
     struct mr_texts free, op_speed;
 };
@@ -53,10 +53,14 @@ static const struct mr_option options[] = {
         .help = "when the job ended, since 1970", .at = AT(over_ns)},
     {.name = "recorded-slots", .type = MR_OPTION_U64, .value = "N", .required = true,
         .help = "slots of the cluster while the job was in it", .at = AT(recorded_slots), .max = 1 << 30},
+    {.name = "recorded-processors", .type = MR_OPTION_U64, .value = "N",
+        .help = "processors of each node at that time; 0: not known", .at = AT(recorded_processors), .max = 1 << 30},
     {.name = "spans", .type = MR_OPTION_U64, .value = "N",
         .help = "attempts of the job that the scheduler knows", .at = AT(spans)},
     {.name = "slots", .type = MR_OPTION_U64, .value = "N",
         .help = "predict for so many slots (default: as recorded)", .at = AT(slots), .max = 1 << 20},
+    {.name = "processors", .type = MR_OPTION_U64, .value = "N",
+        .help = "predict for nodes with so many processors (default: as recorded)", .at = AT(processors), .max = 1 << 20},
     {.name = "bandwidth", .type = MR_OPTION_TEXT, .value = "F",
         .help = "predict for a network that is F times as fast", .at = AT(bandwidth)},
     {.name = "free", .type = MR_OPTION_TEXTS, .value = "CLASS",
@@ -124,8 +128,11 @@ static int job_read(const struct config *k, const char *id, struct mr_recorded *
     }
     mr_history_close(&h);
     *missing = r->spans_count < k->spans ? k->spans - r->spans_count : 0;
-    const struct mr_recorded_times times = {
-        .slots = (uint32_t)k->recorded_slots, .submitted = k->submitted_ns, .over = k->over_ns};
+    const uint64_t processors = k->recorded_processors ? k->recorded_processors : k->processors;
+    const struct mr_recorded_times times = {.slots = (uint32_t)k->recorded_slots,
+        .processors = (uint32_t)processors,
+        .submitted = k->submitted_ns,
+        .over = k->over_ns};
     return err ? err : mr_recorded_finish(r, &times, e);
 }
 
@@ -135,6 +142,7 @@ static int change_of(const struct config *k, const struct mr_whatif_job *j,
     struct mr_whatif_change *out, double *speed, struct mr_error *e)
 {
     *out = (struct mr_whatif_change){.slots = (uint32_t)k->slots,
+        .processors = (uint32_t)k->processors,
         .bandwidth = k->bandwidth ? strtod(k->bandwidth, NULL) : 0,
         .op_speed = speed};
     if (k->slots > (uint64_t)j->workers_count * MR_SLOTS_MAX)
@@ -226,6 +234,7 @@ int main(int argc, char **argv)
     m.replayed = outcome_out(&same, &outcomes[0]);
     m.predicted = outcome_out(&predicted, &outcomes[1]);
     m.not_recorded = missing;
+    m.restricted = r.restricted;
     int status = answer(err, &e, &m);
     mr_release(speed);
     mr_recorded_fini(&r);

@@ -68,6 +68,7 @@ static void make(struct making *m)
     uint64_t wall = a->until_ns - a->from_ns, busy = mr_job_account_busy(a);
     add_u64(m, root, "wall_ns", wall);
     add_u64(m, root, "slots", (a->slot_ns + wall / 2) / wall);
+    (void)yyjson_mut_obj_add_uint(m->doc, root, "processors", a->processors);
     (void)yyjson_mut_obj_add_real(
         m->doc, root, "white_space", a->slot_ns ? 1.0 - (double)busy / (double)a->slot_ns : 0.0);
     add_u64(m, root, "slot_ns", a->slot_ns);

@@ -65,6 +65,7 @@ void mr_recorded_span(struct mr_recorded *r, const struct mr_trace_span *s)
     t->room_ns = s->room_ns;
     t->restore_ns = s->restore_ns;
     t->late_ns = s->late_ns;
+    t->delayed_ns = s->delayed_ns;
     t->bytes = s->bytes;
 }
 
@@ -76,6 +77,8 @@ int mr_recorded_graph(
     if (err) return err;
     mr_recorded_tasks(r, g->nodes_count);
     r->job.is_unfused = g->job.unfused;
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        r->restricted += mr_graph_is_restricted(g, i);
     for (uint32_t i = 0; i < g->nodes_count; i++)
         for (uint32_t k = g->input_at[i]; k < g->input_at[i + 1]; k++)
             mr_recorded_input(r, i, g->inputs[k]);
@@ -112,6 +115,7 @@ int mr_recorded_finish(
     j->ops_count = r->ops.count;
     j->workers_count = r->workers.count;
     j->slots = times->slots;
+    j->processors = times->processors;
     j->submitted = times->submitted;
     j->over = times->over;
     r->node = mr_alloc_array(j->workers_count, sizeof *r->node);

@@ -11,10 +11,12 @@ struct mr_recorded {
     uint32_t *inputs, *node;
     uint32_t inputs_room;
     uint64_t spans_count; /* spans that mr_recorded_spans has read */
+    uint64_t restricted;  /* tasks that name workers or ask for resources */
 };
 
 struct mr_recorded_times { /* of the job, as its profile has them */
     uint32_t slots;
+    uint32_t processors; /* of each node; 0: not known */
     mr_time submitted, over;
 };
 

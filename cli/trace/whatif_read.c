@@ -62,6 +62,7 @@ static int graph_ask(
         struct mr_str key = text_of(node, "key");
         r->key[at] = key;
         mr_index_add(&r->keys, XXH3_64bits(key.p, key.n), (uint32_t)at, NULL, NULL);
+        r->recorded.restricted += mr_json_get_bool(node, "restricted");
         r->recorded.job.tasks[at].is_target = mr_json_get_bool(node, "target");
         yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), k, inputs, input)
         {
@@ -93,6 +94,7 @@ static void span_read(struct mr_whatif_reading *r, yyjson_val *v)
         .output_ns = mr_json_get_u64(v, "output_ns"),
         .late_ns = mr_json_get_u64(v, "late_ns"),
         .room_ns = mr_json_get_u64(v, "room_ns"),
+        .delayed_ns = mr_json_get_u64(v, "delayed_ns"),
         .bytes = mr_json_get_u64(v, "nbytes")};
     if (s.index == MR_INDEX_NONE) return;
     s.op_id = mr_trace_names_number(&r->recorded.ops, text_of(v, "op"));
@@ -148,10 +150,12 @@ static int check(struct mr_whatif_reading *r, struct mr_error *e)
         return mr_fail(
             e, MR_ESTATE, "the job is not over; a prediction needs a job that has ended");
     const struct mr_recorded_times times = {.slots = (uint32_t)mr_json_get_u64(p, "slots"),
+        .processors = (uint32_t)mr_json_get_u64(p, "processors"),
         .submitted = mr_json_get_u64(p, "from_ns"),
         .over = mr_json_get_u64(p, "from_ns") + mr_json_get_u64(p, "wall_ns")};
     int err = mr_recorded_finish(&r->recorded, &times, e);
     r->job = r->recorded.job;
+    r->restricted = r->recorded.restricted;
     return err;
 }
 

@@ -15,6 +15,7 @@ struct mr_whatif_reading {
     struct mr_str *key;
     yyjson_doc *profile; /* the answer of the API's method Profile */
     uint64_t not_recorded;
+    uint64_t restricted; /* tasks that name workers or ask for resources */
 };
 
 int mr_whatif_read(const struct mr_client_options *client, const struct mr_offline_options *offline,

@@ -306,7 +306,7 @@ export class Jobs extends Group {
      * Predicts how long a job that is over would have taken. May take a minute. An ApiError with
      * status 429: another prediction is being made.
      * @param {string} id
-     * @param {CallOptions & {slots?: number, bandwidth?: number, free?: string[], op_speed?: string[]}} [o] `op_speed`:
+     * @param {CallOptions & {slots?: number, processors?: number, bandwidth?: number, free?: string[], op_speed?: string[]}} [o] `op_speed`:
      *   for example ["array.matmul=2"]
      * @returns {Promise<import("./api.d.ts").WhatIfResponse>}
      */

@@ -37,3 +37,10 @@ static inline const struct mr_task_options *mr_graph_options(
     if (!g->option_of || g->option_of[node] == MR_NODE_NONE) return NULL;
     return &g->options[g->option_of[node]];
 }
+
+/* True: the task names workers or asks for resources. */
+static inline bool mr_graph_is_restricted(const struct mr_graph *g, uint32_t node)
+{
+    const struct mr_task_options *o = mr_graph_options(g, node);
+    return o && (o->workers_count || o->resources_count);
+}

@@ -292,6 +292,7 @@ static const struct mr_ws_field register_fields[] = {
     ONE(TEXT, 20, address, address),
     ONE(FIXED64, 21, scheduler, scheduler),
     ONE(U64, 22, began_ns, began_ns),
+    ONE(U32, 23, processors, processors),
 };
 static const struct mr_ws_type register_type = TYPE("Register", mr_ws_register, register_fields);
 

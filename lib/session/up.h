@@ -96,8 +96,8 @@ struct mr_ws_register {
     struct mr_str address; /* address of the worker's gRPC port; "": no port */
     struct mr_str version;
     uint32_t slots;
-    uint32_t pid;
-    mr_time began_ns; /* when the process began, by the worker's clock; 0: not known */
+    uint32_t pid, processors; /* processors: that the process may use; 0: not known */
+    mr_time began_ns;         /* when the process began, by the worker's clock; 0: not known */
     uint64_t memory_bytes;
     const struct mr_ws_resource *resources;
     const struct mr_str *runtimes;

@@ -29,6 +29,7 @@ BOUNDS = {
     "TilesRequest.width": (0, 4096),
     "TilesRequest.rows": (0, 256),
     "WhatIfRequest.slots": (1, 1048576),
+    "WhatIfRequest.processors": (1, 1048576),
     "WhatIfRequest.bandwidth": (1e-6, 1e6),
     "lease_s": (0, 3600),
     "deliveries_max": (0, 1000),

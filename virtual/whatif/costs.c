@@ -157,9 +157,22 @@ static mr_time inputs_of(const struct mr_whatif_job *j, const struct mr_whatif_t
     return at;
 }
 
+/* Returns whether the task's slot made an input that ended at `at`. */
+static bool has_own_input(const struct mr_whatif_job *j, const struct mr_whatif_task *t, mr_time at)
+{
+    for (uint32_t k = 0; k < t->inputs_count; k++) {
+        uint32_t input = j->inputs[t->inputs_at + k];
+        const struct mr_whatif_task *u = &j->tasks[input];
+        if (!mr_whatif_ran(j, input) || u->finished != at) continue;
+        if (u->worker == t->worker && u->slot == t->slot) return true;
+    }
+    return false;
+}
+
 /* Takes a sample from each task that waited for no transfer: the time from when the task could
- * begin until it began. What came last decides which cost the sample belongs to. The last input:
- * `local`. The end of the slot's task before: `gap`. The message with the task: `handoff`. */
+ * begin until it began. What came last decides which cost the sample belongs to. A value that
+ * another slot made: `local`. The end of the slot's task before: `gap`, without the waits for a
+ * processor. The message with the task: `handoff`. */
 static void slots_look(struct measuring *m)
 {
     const struct mr_whatif_job *j = m->job;
@@ -172,10 +185,11 @@ static void slots_look(struct measuring *m)
         mr_time could = MR_MAX(free, MR_MAX(t->received, inputs));
         before = t;
         if (!t->received || t->started < could || t->inputs) continue;
-        struct samples *s = inputs == could && inputs ? &m->local
-                            : free == could           ? &m->gap
-                                                      : &m->handoff;
-        sample_add(s, (double)(t->started - could), m->rows[m->order[i]]);
+        bool is_own = free == could || has_own_input(j, t, could);
+        struct samples *s = is_own ? &m->gap : inputs == could ? &m->local : &m->handoff;
+        mr_duration took = t->started - could;
+        if (is_own) took -= MR_MIN(took, t->delayed_ns);
+        sample_add(s, (double)took, m->rows[m->order[i]]);
     }
 }
 
@@ -245,7 +259,9 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
 {
     struct measuring m = {.job = j};
     mr_time first = MR_NEVER, last = 0;
-    *out = (struct mr_whatif_costs){.decide_ns = DECIDE_NS,
+    *out = (struct mr_whatif_costs){.scale = 1,
+        .share = 1,
+        .decide_ns = DECIDE_NS,
         .send_ns = SEND_NS,
         .report = {.first_ns = REPORT_NS},
         .handoff = {.first_ns = HANDOFF_NS},
@@ -267,14 +283,16 @@ void mr_whatif_costs_measure(const struct mr_whatif_job *j, struct mr_whatif_cos
     sends_look(&m);
     slots_look(&m);
     reports_look(&m);
-    if (m.local.count) out->local_ns = trimmed_mean(&m.local);
-    if (m.local.count) out->gap_ns = out->local_ns; /* in fused chains a gap counts as local */
     if (m.gap.count) out->gap_ns = trimmed_mean(&m.gap);
-    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, HANDOFF_NS);
+    if (m.local.count) out->local_ns = quantile(m.local.p, m.local.count, 0.5);
     if (m.send.count) out->send_ns = line_through(&m.send, 0.2, SEND_NS).first_ns;
+    /* Most of the time of a message is that of waking its receiver. */
+    if (m.handoff.count) out->handoff = line_of(&m.handoff, 0.5, out->send_ns);
+    if (!m.local.count) out->local_ns = out->handoff.first_ns;
     if (m.report.count) out->report = line_of(&m.report, 0.2, REPORT_NS);
     if (m.decide.count >= SAMPLES_MIN) out->decide_ns = quantile(m.decide.p, m.decide.count, 0.25);
     if (m.transfer.count) out->transfer = line_of(&m.transfer, 0.5, TRANSFER_NS);
+    out->learned_ns = out->local_ns;
     out->local_samples = m.local.count;
     out->gap_samples = m.gap.count;
     out->handoff_samples = m.handoff.count;

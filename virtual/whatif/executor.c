@@ -1,11 +1,12 @@
-/* Executors in virtual time. An item of a strand takes the task's recorded duration. An executor
- * reports at the same moments as services/worker/exec/executor.c. */
+/* Executors in virtual time. An item of a strand needs a processor for the task's CPU time. The
+ * rest of the task's duration follows, in which it needs no processor. An executor reports at the
+ * same moments as services/worker/exec/executor.c. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
 
 /* The limits of the real executor. REPORT_EVERY: longest time that finished items wait for the rest
- * of the strand before they are reported. REPORT_HELD: the same while a local value is in use. */
+ * of the strand before they are reported. REPORT_HELD: the same while a value is in use. */
 #define REPORT_EVERY (100 * MR_US)
 #define REPORT_HELD (MR_MS)
 #define INLINE_MAX 4096 /* bytes of the largest value that travels in a message */
@@ -23,13 +24,11 @@ static struct mr_whatif_run *find(
     return NULL;
 }
 
-static void plan(
-    struct mr_whatif_cluster *c, struct mr_whatif_worker *w, uint32_t slot, mr_duration wait)
+static struct mr_virtual_event event_of(
+    const struct mr_whatif_cluster *c, const struct mr_whatif_worker *w, uint32_t slot)
 {
-    struct mr_virtual_event ev = {
+    return (struct mr_virtual_event){
         .kind = MR_WHATIF_EXECUTE, .a = (uint32_t)(w - c->workers), .b = slot};
-    w->slot[slot].is_planned = true;
-    mr_virtual_push(&c->queue, c->now + wait, ev);
 }
 
 static void not_spare(struct mr_whatif_worker *w, struct mr_whatif_run *r)
@@ -55,11 +54,13 @@ void mr_whatif__execute_give(
     r->count = strand->count;
     r->is_spare = true;
     w->spare++;
-    if (!s->runs) s->could = c->now + (mr_duration)w->begin_ns;
     while (*at)
         at = &(*at)->next_run;
     *at = r;
-    if (!s->is_planned) plan(c, w, strand->slot, s->could - c->now);
+    if (s->is_planned) return;
+    s->is_planned = true;
+    s->gap_ns = 0;
+    mr_virtual_push(&c->queue, c->now + (mr_duration)w->begin_ns, event_of(c, w, strand->slot));
 }
 
 void mr_whatif__execute_move(struct mr_whatif_worker *w, uint32_t from, uint32_t to)
@@ -119,9 +120,9 @@ static void object_make(struct mr_whatif_cluster *c, struct mr_strand_item *item
 static void settle(struct mr_whatif_cluster *c, struct mr_whatif_run *r, bool all)
 {
     for (uint32_t i = 0; all && r->locals && i < r->done; i++) {
-        if (!r->uses[i]) continue;
+        if (!r->is_local[i]) continue;
         object_make(c, &r->strand->items[i]);
-        r->uses[i] = 0;
+        r->is_local[i] = false;
         r->locals--;
     }
     if (!r->locals) r->settled = r->done;
@@ -132,31 +133,39 @@ static void uses_count(struct mr_whatif_run *r, const struct mr_strand_item *ite
     for (uint32_t i = 0; i < item->inputs_count; i++) {
         const struct mr_strand_input *in = &item->inputs[i];
         if (in->kind != MR_STRAND_ITEM || !r->uses[in->item] || --r->uses[in->item]) continue;
+        r->in_use--;
+        if (!r->is_local[in->item]) continue;
+        r->is_local[in->item] = false;
         r->locals--;
         r->strand->items[in->item].result.used = true;
     }
 }
 
 /* Sets the result of the item that has just ended. */
-static void finish(struct mr_whatif_cluster *c, struct mr_whatif_run *r, mr_time started)
+static void finish(
+    struct mr_whatif_cluster *c, struct mr_whatif_run *r, const struct mr_whatif_slot *s)
 {
     static const unsigned char nil[] = {0xc0};
     struct mr_strand_item *item = &r->strand->items[r->done];
     const struct mr_whatif_task *t = &c->tasks[c->task_of[item->index]];
-    bool is_large = t->bytes > INLINE_MAX || item->want_object || item->persist;
+    /* workers do not report the bytes of a local value that was used up */
+    bool is_large = !t->bytes || t->bytes > INLINE_MAX || item->want_object || item->persist;
     item->result = (struct mr_strand_result){.end = MR_STRAND_DONE,
-        .started_ns = started,
-        .duration_ns = MR_MAX(c->now - started, 1u),
+        .started_ns = s->started,
+        .duration_ns = MR_MAX(c->now - s->started, 1u),
         .cpu_ns = t->cpu_ns,
         .has_parts = true};
     r->strand->parts[r->done] = (struct mr_strand_parts){.input_ns = t->input_ns,
         .restore_ns = t->restore_ns,
         .output_ns = t->output_ns,
         .room_ns = t->room_ns,
-        .late_ns = t->late_ns};
-    r->uses[r->done] = 0;
+        .late_ns = t->late_ns + s->late_ns,
+        .delayed_ns = s->delayed_ns};
+    r->uses[r->done] = item->uses;
+    r->in_use += item->uses != 0;
+    r->is_local[r->done] = false;
     if (is_large && item->uses && !item->want_object && !item->persist) {
-        r->uses[r->done] = item->uses;
+        r->is_local[r->done] = true;
         r->locals++;
     } else if (is_large) {
         object_make(c, item);
@@ -173,10 +182,10 @@ static void end_item(
 {
     struct mr_whatif_run *r = s->runs;
     bool at_once = r->strand->items[r->done].report;
-    finish(c, r, s->started);
+    finish(c, r, s);
     settle(c, r, at_once);
     if (r->begun >= r->count) return;
-    if (!at_once && c->now - r->reported_at < (r->locals ? REPORT_HELD : REPORT_EVERY)) return;
+    if (!at_once && c->now - r->reported_at < (r->in_use ? REPORT_HELD : REPORT_EVERY)) return;
     r->reported_at = c->now;
     if (r->settled > r->told && report(w, r, r->settled, false, false))
         mr_whatif__worker_turn(c, w);
@@ -193,24 +202,57 @@ static void end_strand(
     if (report(w, r, r->done, true, !s->runs)) mr_whatif__worker_turn(c, w);
 }
 
+static const struct mr_whatif_task *task_of(
+    const struct mr_whatif_cluster *c, const struct mr_whatif_run *r, uint32_t item)
+{
+    return &c->tasks[c->task_of[r->strand->items[item].index]];
+}
+
+/* Returns the time for which the task needs a processor. */
+static mr_duration work_of(const struct mr_whatif_task *t)
+{
+    return MR_MIN(t->cpu_ns, t->finished - t->started);
+}
+
 /* Begins the next item of the slot's first strand. */
 static void begin_item(struct mr_whatif_cluster *c, struct mr_whatif_worker *w, uint32_t slot)
 {
     struct mr_whatif_slot *s = &w->slot[slot];
     struct mr_whatif_run *r = s->runs;
-    const struct mr_strand_item *item = &r->strand->items[r->begun];
-    const struct mr_whatif_task *t = &c->tasks[c->task_of[item->index]];
-    s->started = MR_MAX(c->now, s->could);
-    if (!r->begun++) r->reported_at = s->started;
+    double work = (double)work_of(task_of(c, r, r->begun));
+    s->is_planned = true;
+    s->is_blocked = false;
+    s->taken = c->now;
+    if (!r->begun++) r->reported_at = c->now;
     not_spare(w, r);
-    plan(c, w, slot, s->started + (t->finished - t->started) - c->now);
+    mr_whatif__processors_use(c, w->node, s->gap_ns + work, event_of(c, w, slot));
+}
+
+/* The work of the slot's item is done. Waits for a processor are divided between the time before
+ * the item and the item, by their work. Returns how long the item goes on without a processor. */
+static mr_duration end_work(const struct mr_whatif_cluster *c, struct mr_whatif_slot *s)
+{
+    const struct mr_whatif_task *t = task_of(c, s->runs, s->runs->done);
+    mr_duration work = work_of(t), took = c->now - s->taken;
+    double all = s->gap_ns + (double)work;
+    mr_duration before = all > 0 ? (mr_duration)((double)took * s->gap_ns / all) : 0;
+    s->started = s->taken + before;
+    s->delayed_ns = before - MR_MIN(before, (mr_duration)s->gap_ns);
+    s->late_ns = took - before - MR_MIN(took - before, work);
+    s->is_blocked = true;
+    return t->finished - t->started - work;
 }
 
 void mr_whatif__execute(struct mr_whatif_cluster *c, struct mr_whatif_worker *w, uint32_t slot)
 {
     struct mr_whatif_run *r = w->slot[slot].runs;
     if (r && r->begun > r->done) {
-        w->slot[slot].could = c->now + (mr_duration)c->costs.gap_ns;
+        mr_duration blocked = w->slot[slot].is_blocked ? 0 : end_work(c, &w->slot[slot]);
+        if (blocked) {
+            mr_virtual_push(&c->queue, c->now + blocked, event_of(c, w, slot));
+            return;
+        }
+        w->slot[slot].gap_ns = c->costs.gap_ns;
         end_item(c, w, &w->slot[slot]);
     }
     /* w->slot may have moved in memory: a turn of the core can add slots */

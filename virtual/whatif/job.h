@@ -17,7 +17,7 @@ struct mr_whatif_task {
     bool is_target;
     /* as in struct mr_account_task (account/account.h) */
     mr_time ready, sent, received, inputs, started, finished, accounted;
-    mr_duration cpu_ns, input_ns, restore_ns, output_ns, room_ns, late_ns;
+    mr_duration cpu_ns, input_ns, restore_ns, output_ns, room_ns, late_ns, delayed_ns;
     uint64_t bytes; /* of the task's value; 0: not reported */
 };
 
@@ -30,6 +30,7 @@ struct mr_whatif_job {            /* the arrays are the caller's */
     uint32_t ops_count;
     uint32_t workers_count; /* workers that ran a task of the job */
     uint32_t slots;         /* slots of the cluster while the job was in it; 0: not known */
+    uint32_t processors;    /* of each node; 0: not known */
     const uint32_t *node;   /* by worker: number of its node; NULL: all on one node */
     bool is_unfused;        /* workers ran and reported each task separately (fuse: false) */
     mr_time submitted;

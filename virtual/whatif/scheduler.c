@@ -1,6 +1,6 @@
-/* The scheduler's process in virtual time. Its thread takes the messages that wait, steps the core,
- * and performs the effects. Then it is busy for a time that depends on the number of completions
- * and sent tasks. The journal never fails. */
+/* The scheduler's process in virtual time. Its thread takes the messages that wait and steps the
+ * core. Then the thread works for a time that depends on the number of completions and of sent
+ * tasks, and performs the effects. The journal never fails. */
 #include "virtual/whatif/internal.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,11 @@
 
 static void turn_at(struct mr_whatif_cluster *c, mr_time at)
 {
-    at = MR_MAX(at, c->free_at);
+    if (c->is_deciding) {
+        c->turn_wanted = MR_MIN(c->turn_wanted, at);
+        return;
+    }
+    at = MR_MAX(at, c->now);
     if (c->turn_at <= at) return;
     c->turn_at = at;
     mr_virtual_push(&c->queue, at, (struct mr_virtual_event){.kind = MR_WHATIF_TURN});
@@ -24,7 +28,7 @@ static void step(struct mr_whatif_cluster *c, struct mr_sched_event *ev)
 }
 
 /* Sends a worker the message that the core has collected for it. */
-static void flush(struct mr_whatif_cluster *c, uint32_t number, mr_time at)
+static void flush(struct mr_whatif_cluster *c, uint32_t number)
 {
     struct mr_whatif_worker *w = &c->workers[number];
     struct mr_sched_batch *b = w->incarnation ? c->fx.worker[w->place] : NULL;
@@ -37,7 +41,7 @@ static void flush(struct mr_whatif_cluster *c, uint32_t number, mr_time at)
     int err = mr_virtual_down(m, &down, &bytes, c->error);
     if (err && !c->err) c->err = err;
     mr_sched_batch_put(&c->fx, &c->fx.worker[w->place]);
-    w->last_down = MR_MAX(w->last_down, at + (mr_duration)c->costs.send_ns);
+    w->last_down = MR_MAX(w->last_down, c->now + (mr_duration)c->costs.send_ns);
     c->out->messages++;
     mr_virtual_push(&c->queue, w->last_down,
         (struct mr_virtual_event){.kind = MR_WHATIF_DOWN, .a = number, .msg = m});
@@ -91,8 +95,8 @@ static void journal_take(struct mr_whatif_cluster *c)
             (struct mr_virtual_event){.kind = MR_WHATIF_ACK, .c = last});
 }
 
-/* Performs the effects of a turn, which is done at the time `at`. */
-static void perform(struct mr_whatif_cluster *c, mr_time at)
+/* Performs the effects of a turn. */
+static void perform(struct mr_whatif_cluster *c)
 {
     journal_take(c);
     mr_whatif__spans_take(c, &c->fx.spans);
@@ -103,7 +107,7 @@ static void perform(struct mr_whatif_cluster *c, mr_time at)
     }
     const uint32_t *workers = (const void *)c->fx.dirty_workers.p;
     for (size_t i = 0; i < c->fx.dirty_workers.n / sizeof *workers; i++)
-        flush(c, c->worker_at[workers[i]], at);
+        flush(c, c->worker_at[workers[i]]);
     const uint32_t *stores = (const void *)c->fx.dirty_stores.p;
     for (size_t i = 0; i < c->fx.dirty_stores.n / sizeof *stores; i++)
         mr_sched_store_batch_clear(&c->fx.store[stores[i]]);
@@ -127,6 +131,14 @@ static uint32_t message_take(struct mr_whatif_cluster *c, const struct mr_virtua
     return up->reg ? 0 : up->completed.tasks.count;
 }
 
+/* The scheduler's thread has done the work of its turn. */
+static void decided(struct mr_whatif_cluster *c)
+{
+    c->is_deciding = false;
+    perform(c);
+    if (c->turn_wanted != MR_NEVER) turn_at(c, c->turn_wanted);
+}
+
 static void turn(struct mr_whatif_cluster *c)
 {
     uint32_t rows = 0;
@@ -142,12 +154,16 @@ static void turn(struct mr_whatif_cluster *c)
         step(c, &tick);
     }
     rows += tasks_sent(c);
-    c->free_at = c->now + (mr_duration)(c->costs.decide_ns / 2 * rows);
-    perform(c, c->free_at);
     mr_time at = mr_sched_deadline(c->sched);
     c->turns_at_once = at <= c->now && !rows ? c->turns_at_once + 1 : 0;
     if (c->turns_at_once > TURNS_AT_ONCE_MAX) fail(c, "the scheduler does not come to rest");
-    if (at != MR_NEVER) turn_at(c, MR_MAX(at, c->now + MR_US));
+    c->is_deciding = true;
+    c->turn_wanted = at == MR_NEVER ? at : MR_MAX(at, c->now + MR_US);
+    if (rows)
+        mr_whatif__processors_use(c, 0, c->costs.decide_ns / 2 * rows,
+            (struct mr_virtual_event){.kind = MR_WHATIF_DECIDED});
+    else
+        decided(c);
 }
 
 static void submit(struct mr_whatif_cluster *c)
@@ -165,6 +181,8 @@ void mr_whatif__scheduler_event(struct mr_whatif_cluster *c, const struct mr_vir
 {
     if (ev->kind == MR_WHATIF_TURN) {
         if (ev->at == c->turn_at) turn(c);
+    } else if (ev->kind == MR_WHATIF_DECIDED) {
+        decided(c);
     } else if (ev->kind == MR_WHATIF_SUBMIT) {
         submit(c);
     } else if (ev->kind == MR_WHATIF_ACK) {

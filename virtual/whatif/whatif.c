@@ -14,10 +14,11 @@
 #define CALIBRATIONS_MAX 6
 #define SCALE_MIN 0.33
 #define SCALE_MAX 3.0
-/* Both as shares of the recorded time. If even the best replay is farther off than FAR_OFF, other
- * things than the costs are the reason, and the costs stay as measured. */
+/* Both as shares of the recorded time. If even the best replay is farther off than FAR_OFF, or the
+ * factor removes less than half of the difference, other things than the costs are the reason. Then
+ * the costs stay as measured. */
 #define FAR_OFF 0.05
-#define CLOSE_ENOUGH 0.005
+#define CLOSE_ENOUGH 0.01
 
 static const struct {
     const char *name;
@@ -42,9 +43,30 @@ const char *mr_whatif_free_names(void)
 
 /* ---- the change ------------------------------------------------------------------------------ */
 
+/* Returns the processors of each node in the replay. 0: each thread has one of its own. */
+static uint32_t processors_of(const struct mr_whatif_job *j, const struct mr_whatif_change *change)
+{
+    if (change->free & MR_WHATIF_FREE_PREEMPTED) return 0;
+    return change->processors ? change->processors : j->processors;
+}
+
+/* Returns whether the recorded threads shared processors, so that the replay repeats their waits
+ * for one. Otherwise other programs have caused the waits, and a task's wait is part of its
+ * duration. */
+static bool has_shared(const struct mr_whatif_job *j)
+{
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < j->workers_count; i++)
+        nodes += j->node ? j->node[i] == i : !i;
+    /* executors, the thread of each worker, and the scheduler's thread */
+    uint32_t threads = mr_whatif_slots(j) + j->workers_count + 1;
+    return j->processors && threads > j->processors * nodes;
+}
+
 /* Changes the duration of a task. The operator's speed does not change the time for inputs, for the
- * result, and of waiting for a processor. */
-static void task_change(const struct mr_whatif_change *change, struct mr_whatif_task *t)
+ * result, and of waiting for a processor. `no_late`: this wait becomes 0. */
+static void task_change(
+    const struct mr_whatif_change *change, bool no_late, struct mr_whatif_task *t)
 {
     mr_duration all = t->finished - t->started;
     mr_duration fixed = MR_MIN(t->input_ns + t->output_ns + t->late_ns, all);
@@ -53,7 +75,7 @@ static void task_change(const struct mr_whatif_change *change, struct mr_whatif_
     t->cpu_ns = (mr_duration)((double)t->cpu_ns / speed);
     if (change->free & MR_WHATIF_FREE_INPUT) t->input_ns = t->restore_ns = 0;
     if (change->free & MR_WHATIF_FREE_OUTPUT) t->output_ns = t->room_ns = 0;
-    if (change->free & MR_WHATIF_FREE_PREEMPTED) t->late_ns = 0;
+    if (no_late) t->late_ns = 0;
     fixed = MR_MIN(t->input_ns + t->output_ns + t->late_ns, fixed);
     t->finished = t->started + MR_MAX(own + fixed, 1u);
 }
@@ -118,7 +140,8 @@ void mr_whatif__spans_take(struct mr_whatif_cluster *c, const struct mr_buf *spa
             .restore_ns = p->restore_ns,
             .output_ns = p->output_ns,
             .late_ns = p->late_ns,
-            .room_ns = p->room_ns};
+            .room_ns = p->room_ns,
+            .delayed_ns = p->delayed_ns};
         if (p->outcome && p->outcome != MR_OUTCOME_USED_UP) continue;
         c->out->tasks++;
         c->accounted = MR_MAX(c->accounted, p->accounted);
@@ -171,8 +194,11 @@ static void handle(struct mr_whatif_cluster *c, struct mr_virtual_event *ev)
         return;
     case MR_WHATIF_SUBMIT:
     case MR_WHATIF_TURN:
+    case MR_WHATIF_DECIDED:
     case MR_WHATIF_ACK: mr_whatif__scheduler_event(c, ev); break;
+    case MR_WHATIF_PROCESSED: mr_whatif__processors_event(c, ev); break;
     case MR_WHATIF_DOWN:
+    case MR_WHATIF_WORKED:
     case MR_WHATIF_WAKE:
     case MR_WHATIF_FETCHED: mr_whatif__worker_event(c, ev); break;
     case MR_WHATIF_EXECUTE: mr_whatif__execute(c, &c->workers[ev->a], ev->b); break;
@@ -218,6 +244,10 @@ static void begin(struct mr_whatif_cluster *c)
     uint32_t lane = 0, slots = c->out->slots;
     c->workers_count = MR_MIN(j->workers_count, slots);
     c->workers = mr_alloc_array(c->workers_count, sizeof *c->workers);
+    c->processors = mr_alloc_array(c->workers_count, sizeof *c->processors);
+    for (uint32_t i = 0; i < c->workers_count; i++)
+        c->processors[i] = (struct mr_whatif_processors){
+            .count = processors_of(j, c->change) * c->costs.share, .planned = MR_NEVER};
     c->worker_at = mr_alloc_array(c->workers_count + 4, sizeof *c->worker_at);
     c->received = mr_alloc_array(j->tasks_count, sizeof *c->received);
     mr_buf_init(&c->account_tasks, (size_t)1 << 34);
@@ -241,6 +271,9 @@ static void finish(struct mr_whatif_cluster *c)
     mr_whatif__scheduler_fini(c);
     mr_graph_free(&c->graph);
     mr_buf_fini(&c->account_tasks);
+    for (uint32_t i = 0; i < c->workers_count; i++)
+        mr_release(c->processors[i].uses);
+    mr_release(c->processors);
     mr_release(c->workers);
     mr_release(c->worker_at);
     mr_release(c->received);
@@ -262,8 +295,9 @@ int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_cos
             job->workers_count);
     *out = (struct mr_whatif_result){.slots = slots};
     c.tasks = mr_copy(job->tasks, MR_MAX(job->tasks_count, 1u) * sizeof *job->tasks);
+    bool no_late = has_shared(job) || (change->free & MR_WHATIF_FREE_PREEMPTED);
     for (uint32_t i = 0; i < job->tasks_count; i++)
-        if (mr_whatif_ran(job, i)) task_change(change, &c.tasks[i]);
+        if (mr_whatif_ran(job, i)) task_change(change, no_late, &c.tasks[i]);
     costs_change(&c.costs, change->free);
     c.err = mr_whatif__graph_make(&c);
     if (!c.err) {
@@ -278,17 +312,22 @@ int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_cos
 
 /* ---- calibration ----------------------------------------------------------------------------- */
 
-/* Returns the measured costs. Those of messages, transfers, the scheduler and executors are
- * multiplied by `by`. */
-static struct mr_whatif_costs scaled(const struct mr_whatif_costs *measured, double by)
+/* Returns the measured costs, changed so that the replay takes longer by a factor `by` above 1, or
+ * shorter by one below 1. If threads shared processors, others use all but 1/by of the processors.
+ * Otherwise, and if `by` is below 1, the costs of messages, transfers, the scheduler and executors
+ * are multiplied by the factor. */
+static struct mr_whatif_costs changed(
+    const struct mr_whatif_job *job, const struct mr_whatif_costs *measured, double by)
 {
     struct mr_whatif_costs k = *measured;
     double *const parts[] = {&k.decide_ns, &k.gap_ns, &k.local_ns, &k.handoff.first_ns,
         &k.handoff.each_ns, &k.send_ns, &k.report.first_ns, &k.report.each_ns, &k.transfer.first_ns,
         &k.transfer.each_ns};
+    bool others = by > 1 && has_shared(job);
+    k.share = others ? 1 / by : 1;
+    k.scale = others ? 1 : by;
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
-        *parts[i] *= by;
-    k.scale = by;
+        *parts[i] *= k.scale;
     return k;
 }
 
@@ -309,15 +348,16 @@ int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs 
     struct mr_whatif_costs measured;
     struct mr_whatif_result r;
     double recorded = (double)(job->over - MR_MIN(job->submitted, job->over)), by = 1, best = 1;
-    double low_high[] = {SCALE_MIN, SCALE_MAX}, off = INFINITY;
+    double low_high[] = {SCALE_MIN, SCALE_MAX}, off = INFINITY, off_before = 0;
     mr_whatif_costs_measure(job, &measured);
-    *costs = scaled(&measured, 0);
+    *costs = changed(job, &measured, 0);
     int err = mr_whatif_replay(job, costs, &none, &r, e);
     double base = (double)r.wall_ns;
     for (uint32_t i = 0; !err && i < CALIBRATIONS_MAX && off > CLOSE_ENOUGH * recorded; i++) {
-        *costs = scaled(&measured, by);
+        *costs = changed(job, &measured, by);
         err = mr_whatif_replay(job, costs, &none, &r, e);
         double is = (double)r.wall_ns;
+        if (!i) off_before = fabs(is - recorded);
         if (!err && fabs(is - recorded) < off) {
             off = fabs(is - recorded);
             best = by;
@@ -325,7 +365,7 @@ int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs 
         low_high[is > recorded] = by;
         by = next_scale(by, is, base, recorded, low_high);
     }
-    if (off > FAR_OFF * recorded) best = 1;
-    *costs = scaled(&measured, best);
+    if (off > FAR_OFF * recorded || off > off_before / 2) best = 1;
+    *costs = changed(job, &measured, best);
     return err ? err : mr_whatif_replay(job, costs, &none, same, e);
 }

@@ -4,9 +4,9 @@
  * real cores. The time of everything around the cores comes from costs.h. No clock, no I/O. One
  * thread.
  *
- * Other jobs that ran at the same time are not modelled. Neither are lack of memory, spilling,
- * attempts that failed, and threads that share a processor. Tasks that ask for resources or for
- * certain workers run anywhere. */
+ * The threads of the scheduler, of the workers and of their executors share the processors of their
+ * node. Other jobs and programs that ran at the same time are not modelled. Neither are lack of
+ * memory, spilling, and attempts that failed. */
 #pragma once
 
 #include "account/account.h"
@@ -32,6 +32,7 @@ enum mr_whatif_free {
 
 struct mr_whatif_change {
     uint32_t slots;         /* slots of all workers together; 0: as recorded */
+    uint32_t processors;    /* processors of each node; 0: as recorded */
     double bandwidth;       /* factor of the network's speed; 0: as recorded */
     uint32_t free;          /* bits of enum mr_whatif_free */
     const double *op_speed; /* by operator of the job: factor of its speed; NULL or 0: unchanged */
@@ -58,7 +59,7 @@ const char *mr_whatif_free_names(void);
  * end. */
 int mr_whatif_replay(const struct mr_whatif_job *job, const struct mr_whatif_costs *costs,
     const struct mr_whatif_change *change, struct mr_whatif_result *out, struct mr_error *e);
-/* Measures the costs from the job's own times. Then multiplies them by one factor, so that a replay
+/* Measures the costs from the job's own times. Then changes them by one factor, so that a replay
  * without a change takes about the recorded time. If no factor comes near it, the costs stay as
  * measured. `same` gets the replay without a change. */
 int mr_whatif_calibrate(const struct mr_whatif_job *job, struct mr_whatif_costs *costs,

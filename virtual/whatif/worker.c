@@ -26,30 +26,63 @@ static void register_fill(struct mr_whatif_cluster *c, const struct mr_whatif_wo
     struct mr_virtual_message *m, struct mr_ws_register *r)
 {
     const struct mr_whatif_job *j = c->job;
-    uint32_t number = number_of(c, w), node = j->node ? j->node[number] : 0;
+    uint32_t number = number_of(c, w);
     struct mr_ws_operator *ops = mr_virtual_keep(m, NULL, j->ops_count * sizeof *ops);
     char *text = mr_virtual_keep(m, NULL, 64);
     for (uint32_t i = 0; i < j->ops_count; i++)
         ops[i] = (struct mr_ws_operator){
             .name = j->ops[i], .deterministic = true, .cost_ns = c->ops[i].cost_ns};
     (void)snprintf(text, 32, "w%" PRIu32, number);
-    (void)snprintf(text + 32, 32, "n%" PRIu32, node);
+    (void)snprintf(text + 32, 32, "n%" PRIu32, w->node);
     r->protocol_version = MR_PROTOCOL_VERSION;
     r->layout_version = MR_LAYOUT_VERSION;
     r->name = mr_str(text);
     r->node = r->store_address = mr_str(text + 32);
-    r->store = MR_WHATIF_STORE + node;
+    r->store = MR_WHATIF_STORE + w->node;
     r->slots = w->slots;
     r->memory_bytes = (uint64_t)1 << 40;
     r->ops = ops;
     r->ops_count = j->ops_count;
 }
 
+/* Begins the first work of the worker's thread, unless the thread is busy. */
+static void works_begin(struct mr_whatif_cluster *c, struct mr_whatif_worker *w)
+{
+    const struct mr_whatif_work *work = (const void *)w->works.p;
+    if (w->is_working || !w->works.n) return;
+    w->is_working = true;
+    if (work->message.kind == MR_WHATIF_DOWN) {
+        const struct mr_ws_tasks *k = &work->message.msg->down.tasks;
+        for (uint32_t i = 0; i < k->count; i++)
+            c->received[c->task_of[k->index[i]]] = c->now;
+    }
+    mr_whatif__processors_use(c, w->node, work->ns,
+        (struct mr_virtual_event){.kind = MR_WHATIF_WORKED, .a = number_of(c, w)});
+}
+
+static void work_add(struct mr_whatif_cluster *c, struct mr_whatif_worker *w,
+    const struct mr_virtual_event *message, double ns)
+{
+    const struct mr_whatif_work work = {.message = *message, .ns = ns};
+    mr_buf_add(&w->works, &work, sizeof work);
+    works_begin(c, w);
+}
+
+/* Removes the work that is done. Returns its message. */
+static struct mr_virtual_event work_take(struct mr_whatif_worker *w)
+{
+    struct mr_whatif_work work;
+    memcpy(&work, w->works.p, sizeof work);
+    memmove(w->works.p, w->works.p + sizeof work, w->works.n - sizeof work);
+    w->works.n -= sizeof work;
+    w->is_working = false;
+    return work.message;
+}
+
 static void send(
     struct mr_whatif_cluster *c, struct mr_whatif_worker *w, const struct mr_ws_up *from)
 {
     struct mr_virtual_message *m = mr_virtual_message_new();
-    const struct mr_whatif_line *cost = &c->costs.report;
     struct mr_ws_up up = *from;
     struct mr_ws_register reg;
     size_t bytes = 0;
@@ -60,13 +93,22 @@ static void send(
     }
     int err = mr_virtual_up(m, &up, &bytes, c->error);
     if (err && !c->err) c->err = err;
-    /* the workers of the recorded cluster had registered before the job came */
-    double wait = up.reg ? 0 : cost->first_ns + cost->each_ns * up.completed.tasks.count;
-    w->last_up = MR_MAX(w->last_up, c->now + (mr_duration)wait);
     w->flying_up++;
     c->out->messages++;
-    mr_virtual_push(&c->queue, w->last_up,
-        (struct mr_virtual_event){.kind = MR_WHATIF_UP, .a = number_of(c, w), .msg = m});
+    const struct mr_virtual_event ev = {.kind = MR_WHATIF_UP, .a = number_of(c, w), .msg = m};
+    /* the workers of the recorded cluster had registered before the job came */
+    if (up.reg)
+        mr_virtual_push(&c->queue, c->now, ev);
+    else
+        work_add(c, w, &ev, c->costs.report.each_ns * up.completed.tasks.count);
+}
+
+/* Sends the message that the worker's thread has made. */
+static void sent(
+    struct mr_whatif_cluster *c, struct mr_whatif_worker *w, const struct mr_virtual_event *message)
+{
+    w->last_up = MR_MAX(w->last_up, c->now + (mr_duration)c->costs.report.first_ns);
+    mr_virtual_push(&c->queue, w->last_up, *message);
 }
 
 /* Plans the end of a fetch. The worker's network link carries one value after the other. */
@@ -148,6 +190,7 @@ static void perform(struct mr_whatif_cluster *c, struct mr_whatif_worker *w)
 void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker *w)
 {
     uint32_t wake_after = 0;
+    if (w->is_working) return; /* a turn follows when the thread's work is done */
     for (int i = 0; i < TURNS_MAX; i++) {
         reports_take(c, w);
         struct mr_worker_event ev = {
@@ -168,35 +211,45 @@ void mr_whatif__worker_turn(struct mr_whatif_cluster *c, struct mr_whatif_worker
             &c->queue, at, (struct mr_virtual_event){.kind = MR_WHATIF_WAKE, .a = number_of(c, w)});
 }
 
+/* Handles the end of a work of the worker's thread. */
+static void worked(struct mr_whatif_cluster *c, struct mr_whatif_worker *w)
+{
+    struct mr_virtual_event message = work_take(w);
+    if (message.kind == MR_WHATIF_UP) {
+        sent(c, w, &message);
+    } else {
+        struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &message.msg->down};
+        w->begin_ns = c->costs.handoff.first_ns;
+        mr_whatif__worker_step(c, w, &m);
+        mr_virtual_message_free(&message.msg);
+    }
+    mr_whatif__worker_turn(c, w);
+    w->begin_ns = c->costs.local_ns;
+    works_begin(c, w);
+}
+
 void mr_whatif__worker_event(struct mr_whatif_cluster *c, struct mr_virtual_event *ev)
 {
     struct mr_whatif_worker *w = &c->workers[ev->a];
-    if (ev->kind == MR_WHATIF_DOWN && c->now < w->busy_until) {
-        /* the thread takes the message when it is no longer busy */
-        mr_virtual_push(&c->queue, w->busy_until, *ev);
+    struct mr_worker_event m = {.kind = MR_WORKER_TICK};
+    if (ev->kind == MR_WHATIF_DOWN) {
+        work_add(c, w, ev, c->costs.handoff.each_ns * ev->msg->down.tasks.count);
         ev->msg = NULL;
         return;
     }
-    w->begin_ns = c->costs.handoff.first_ns;
-    if (ev->kind == MR_WHATIF_DOWN) {
-        struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
-        const struct mr_ws_tasks *k = &ev->msg->down.tasks;
-        for (uint32_t i = 0; i < k->count; i++)
-            c->received[c->task_of[k->index[i]]] = c->now;
-        w->busy_until =
-            MR_MAX(w->busy_until, c->now) + (mr_duration)(c->costs.handoff.each_ns * k->count);
-        w->begin_ns += (double)(w->busy_until - c->now);
-        mr_whatif__worker_step(c, w, &m);
-    } else if (ev->kind == MR_WHATIF_FETCHED) {
-        struct mr_worker_event m = {
-            .kind = MR_WORKER_FETCHED, .fetched = {.value = ev->b, .serial = (uint32_t)ev->c}};
-        mr_whatif__worker_step(c, w, &m);
-    } else {
-        if (w->wake != ev->at) return;
-        struct mr_worker_event m = {.kind = MR_WORKER_TICK};
-        w->wake = MR_NEVER;
-        mr_whatif__worker_step(c, w, &m);
+    if (ev->kind == MR_WHATIF_WORKED) {
+        worked(c, w);
+        return;
     }
+    if (ev->kind == MR_WHATIF_FETCHED)
+        m = (struct mr_worker_event){
+            .kind = MR_WORKER_FETCHED, .fetched = {.value = ev->b, .serial = (uint32_t)ev->c}};
+    else if (w->wake != ev->at)
+        return;
+    else
+        w->wake = MR_NEVER;
+    w->begin_ns = c->costs.handoff.first_ns;
+    mr_whatif__worker_step(c, w, &m);
     mr_whatif__worker_turn(c, w);
     w->begin_ns = c->costs.local_ns;
 }
@@ -204,20 +257,22 @@ void mr_whatif__worker_event(struct mr_whatif_cluster *c, struct mr_virtual_even
 void mr_whatif__worker_begin(struct mr_whatif_cluster *c, uint32_t number)
 {
     struct mr_whatif_worker *w = &c->workers[number];
-    uint32_t node = c->job->node ? c->job->node[number] : 0;
+    w->node = c->job->node ? c->job->node[number] : 0;
     const struct mr_worker_config config = {.slots = w->slots,
         .tasks_max = TASKS_MAX,
         .values_max = VALUES_MAX,
         .outbox_max = OUTBOX_MAX,
         .bytes_max = CORE_BYTES_MAX,
         .prefetch_bytes = PREFETCH_BYTES,
-        .store = {MR_WHATIF_STORE + node},
+        .store = {MR_WHATIF_STORE + w->node},
         .ops = c->ops,
-        .ops_count = c->job->ops_count};
+        .ops_count = c->job->ops_count,
+        .handoff_ns = (mr_duration)c->costs.learned_ns};
     w->core = mr_worker_new(&config);
     w->wake = MR_NEVER;
     w->begin_ns = c->costs.local_ns;
     mr_buf_init(&w->reports, (size_t)1 << 30);
+    mr_buf_init(&w->works, (size_t)1 << 30);
     mr_worker_effects_init(&w->fx);
     mr_whatif__worker_turn(c, w); /* opens the stream */
     mr_whatif__worker_turn(c, w); /* registers */
@@ -228,6 +283,10 @@ void mr_whatif__worker_fini(struct mr_whatif_worker *w)
     const struct mr_whatif_report *reports = (const void *)w->reports.p;
     for (size_t i = 0; i < w->reports.n / sizeof *reports; i++)
         if (reports[i].is_last) mr_release(reports[i].run);
+    struct mr_whatif_work *works = (void *)w->works.p;
+    for (size_t i = 0; i < w->works.n / sizeof *works; i++)
+        mr_virtual_message_free(&works[i].message.msg);
+    mr_buf_fini(&w->works);
     mr_whatif__execute_fini(w);
     mr_worker_free(&w->core);
     mr_worker_effects_fini(&w->fx);

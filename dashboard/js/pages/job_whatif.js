@@ -9,7 +9,7 @@ import { bar, empty, errorBox, figure, shown, stack, table } from "../parts.js";
 /** @typedef {import("../../client/api.d.ts").WhatIfResponse} Prediction */
 /** @typedef {import("../../client/api.d.ts").WhatIfOutcome} Outcome */
 
-/** @typedef {{slots?: number, bandwidth?: number, free: string[], op_speed: string[]}} WhatIf */
+/** @typedef {{slots?: number, processors?: number, bandwidth?: number, free: string[], op_speed: string[]}} WhatIf */
 
 const FREE = ["scheduler", "decide", "report", "send", "handoff", "transfer", "journal", "input", "output", "preempted"];
 const OF_SCHEDULER = new Set(["decide", "report", "send"]);
@@ -20,13 +20,14 @@ const FAR_OFF = 0.05; // from then on, the page warns that the prediction is not
 /** @param {URLSearchParams} query @returns {WhatIf} */
 export function changeOf(query) {
     const number = (/** @type {string} */ name) => (query.get(name) ? Number(query.get(name)) : undefined);
-    return { slots: number("slots"), bandwidth: number("bandwidth"), free: query.getAll("free"), op_speed: query.getAll("op_speed") };
+    return { slots: number("slots"), processors: number("processors"), bandwidth: number("bandwidth"), free: query.getAll("free"), op_speed: query.getAll("op_speed") };
 }
 
 /** @param {WhatIf} change */
 function queryOf(change) {
     const query = new URLSearchParams();
     if (change.slots !== undefined) query.set("slots", String(change.slots));
+    if (change.processors !== undefined) query.set("processors", String(change.processors));
     if (change.bandwidth !== undefined) query.set("bandwidth", String(change.bandwidth));
     for (const name of change.free) query.append("free", name);
     for (const text of change.op_speed) query.append("op_speed", text);
@@ -35,7 +36,7 @@ function queryOf(change) {
 
 /** @param {WhatIf} change e.g. "8 slots, network × 2, without transfer" */
 export function inWords(change) {
-    const parts = [change.slots !== undefined ? counted(change.slots, "slot") : "", change.bandwidth !== undefined ? `network × ${change.bandwidth}` : "",
+    const parts = [change.slots !== undefined ? counted(change.slots, "slot") : "", change.processors !== undefined ? `${counted(change.processors, "processor")} a node` : "", change.bandwidth !== undefined ? `network × ${change.bandwidth}` : "",
         change.free.length ? `without ${change.free.join(", ")}` : "", ...change.op_speed.map((text) => text.replace(/=([^=]*)$/, " × $1"))];
     return parts.filter(Boolean).join(", ") || "no change";
 }
@@ -82,6 +83,7 @@ function result(p, words) {
             figure("Replay without a change", duration(replayed.wall_ns), `${difference(replayed.wall_ns, recorded.wall_ns)} from what was recorded`)),
         off > FAR_OFF ? h("p", { class: "error" }, `A replay without a change differs from the recorded time by ${share(off * 1000, 1000)}. Do not expect the prediction to be more exact.`) : null,
         p.other_ns ? h("p", { class: "error" }, `Slots ran tasks of other jobs for ${duration(p.other_ns)}; the prediction leaves them out.`) : null,
+        p.restricted ? h("p", { class: "error" }, `${counted(p.restricted, "task")} of the job name workers or ask for resources; the prediction ignores this and runs them on any worker.`) : null,
         p.not_recorded ? h("p", { class: "error" }, `${counted(p.not_recorded, "attempt")} were not recorded; the prediction leaves them out.`) : null),
         h("section", { class: "card", key: "account" }, h("h2", {}, "The account"), bars(recorded, longest, "Recorded"), bars(predicted, longest, "Predicted"),
             h("p", { class: "quiet" }, "On the critical path, the class dependency is the time in which a task ran."),
@@ -158,7 +160,7 @@ export function openWhatIf(c) {
             const { dataset, value } = /** @type {HTMLInputElement} */ (input);
             if (value && Number(value) !== 1) op_speed.push(`${dataset.op}=${Number(value)}`);
         }
-        return { slots: number("slots"), bandwidth: number("bandwidth"), free: data.getAll("free").map(String), op_speed };
+        return { slots: number("slots"), processors: number("processors"), bandwidth: number("bandwidth"), free: data.getAll("free").map(String), op_speed };
     }
 
     /** What is typed stays when the page is drawn again. @param {Event} event */
@@ -191,6 +193,7 @@ export function openWhatIf(c) {
         return h("form", { class: "whatif", onsubmit: submit, oninput: input },
             h("div", { class: "filters" },
                 h("label", {}, `Slots (recorded: ${count(p.slots)})`, h("input", { type: "number", name: "slots", min: 1, max: 1048576, step: 1, value: form.slots ?? "", placeholder: String(p.slots) })),
+                h("label", {}, `Processors of each node (recorded: ${p.processors ? count(p.processors) : "not known"})`, h("input", { type: "number", name: "processors", min: 1, max: 1048576, step: 1, value: form.processors ?? "", placeholder: p.processors ? String(p.processors) : "one a thread" })),
                 h("label", {}, "The network is … times as fast", h("input", { type: "number", name: "bandwidth", min: 0.000001, max: 1000000, step: "any", value: form.bandwidth ?? "", placeholder: "1" }))),
             h("fieldset", {}, h("legend", {}, "Without the time of"), h("div", { class: "row" }, FREE.map((name) => h("label", { class: "check" },
                 h("input", { type: "checkbox", name: "free", value: name, checked: form.free.includes(name) }), name === "scheduler" ? "scheduler (decide, report, send)" : name,
@@ -220,7 +223,7 @@ export function openWhatIf(c) {
         morph(c.root, h("section", { class: "card", key: "form" }, h("h2", {}, "What if …"),
             h("p", {}, "How long would the job have taken on another cluster? The recorded tasks run again in virtual time, on the scheduler's and the workers' own code."),
             shown(profile, questions)), answer(),
-        h("p", { class: "quiet", key: "caveats" }, "A prediction ignores other jobs that ran at the same time, lack of memory, spilling, resources, named workers, and attempts that failed. Each task keeps its recorded run time, so a real cluster with fewer processors than slots is slower."));
+        h("p", { class: "quiet", key: "caveats" }, "A prediction ignores other jobs and programs that ran at the same time, lack of memory, spilling, resources, named workers, and attempts that failed. Each task keeps its recorded CPU time, so a real cluster is slower if more tasks than before compete for memory and caches."));
     }
 
     if (c.isOver() && c.route.query.toString()) predict();

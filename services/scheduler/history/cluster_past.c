@@ -65,6 +65,7 @@ static void worker_event(struct mr_cluster_past *p, const struct mr_trace_event 
     p->events[p->events_count++] = (struct mr_past_worker_event){.kind = e->kind,
         .worker = mr_trace_names_number(&p->workers, e->name),
         .slots = e->slots,
+        .processors = e->processors,
         .at = e->at,
         .since = e->since,
         .incarnation = e->incarnation};

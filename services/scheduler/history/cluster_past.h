@@ -10,7 +10,7 @@
 struct mr_past_worker_event { /* BEGAN, JOINED, GONE or PAUSED */
     enum mr_trace_event_kind kind;
     uint32_t worker; /* number of the name in `workers` */
-    uint32_t slots;
+    uint32_t slots, processors;
     uint64_t at, since, incarnation;
 };
 

@@ -28,7 +28,7 @@
 
 struct worker {
     uint32_t *lanes; /* numbers of the slots */
-    uint32_t lanes_count, slots;
+    uint32_t lanes_count, slots, processors;
     bool is_known; /* an event has told of the worker */
     bool is_present;
     uint64_t incarnation;
@@ -155,10 +155,16 @@ static void worker_joins(
         mr_account_lane(r->account, w->lanes[i], began ? began : at, at);
 }
 
+static void processors_note(struct reading *r, const struct worker *w)
+{
+    r->out->processors = MR_MAX(r->out->processors, w->processors);
+}
+
 static void worker_goes(struct reading *r, struct worker *w, uint64_t at)
 {
     if (!w->is_present) return;
     w->is_present = false;
+    if (at > r->out->from_ns) processors_note(r, w);
     for (uint32_t i = 0; i < w->slots; i++)
         mr_account_lane_gone(r->account, w->lanes[i], at);
 }
@@ -192,6 +198,7 @@ static void worker_event(struct reading *r, const struct mr_past_worker_event *e
     worker_goes(r, w, w->doubted ? w->doubted : e->at);
     w->doubted = 0;
     w->incarnation = e->incarnation;
+    w->processors = e->processors;
     worker_joins(r, w, e->slots, e->since, e->at);
 }
 
@@ -394,6 +401,8 @@ static void account_run(
     events_until(r, out->until_ns + OVER_DELAY);
     for (uint32_t i = 0; i < r->workers_room; i++)
         if (r->workers[i].doubted) worker_goes(r, &r->workers[i], r->workers[i].doubted);
+    for (uint32_t i = 0; i < r->workers_room; i++)
+        if (r->workers[i].is_present) processors_note(r, &r->workers[i]);
     mr_account_close(&r->account);
     const struct mr_span_merge *m = mr_task_feed_merge(f);
     ops_finish(r, mr_task_feed_ops(f), mr_span_merge_ops(m));

@@ -53,6 +53,9 @@ struct mr_job_account {
     uint64_t from_ns, until_ns;
     uint64_t accepted_ns; /* when the journal had the job; 0: not known */
     bool is_over;         /* the job is over */
+    /* Processors that a worker in the window could use: the largest number of all workers. 0: it is
+     * not known. */
+    uint32_t processors;
     struct mr_account_sums sums;
     uint64_t slot_ns;  /* sum of `sums`: the time of all slots in the window */
     uint64_t other_ns; /* part of `sums`: slots ran tasks of jobs other than the own ones */

@@ -26,6 +26,7 @@ void mr_session_facts_init(struct mr_session_facts *f, const struct mr_ws_regist
     const char **runtimes = mr_alloc_array(r->runtimes_count, sizeof *runtimes);
     struct mr_ws_resource *resources = mr_alloc_array(r->resources_count, sizeof *resources);
     *f = (struct mr_session_facts){.pid = r->pid,
+        .processors = r->processors,
         .began = r->began_ns,
         .address = keep(&at, r->address),
         .runtimes = runtimes,

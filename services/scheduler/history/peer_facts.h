@@ -8,6 +8,7 @@
 
 struct mr_session_facts { /* of a worker */
     uint32_t pid;
+    uint32_t processors; /* that the process may use; 0: not known */
     mr_time began;       /* when the process began, by the worker's clock; 0: not known */
     const char *address; /* of the worker's own port; "": none */
     const char *const *runtimes;

@@ -96,6 +96,7 @@ static struct mr_predict_run *run_new(
         add(r, mr_format("--redis-password-file=%s", o->redis_password_file));
     if (o->dir) add(r, mr_format("--dir=%s", o->dir));
     if (m->slots) add(r, mr_format("--slots=%u", m->slots));
+    if (m->processors) add(r, mr_format("--processors=%u", m->processors));
     if (m->bandwidth > 0) add(r, mr_format("--bandwidth=%.17g", m->bandwidth));
     for (size_t i = 0; i < m->n_free; i++)
         add(r, mr_format("--free=%s", m->free[i]));
@@ -252,6 +253,7 @@ static void run_start(struct mr_predict *p, const struct mr_job_account *a)
     add(r, mr_format("--submitted-ns=%" PRIu64, a->from_ns));
     add(r, mr_format("--over-ns=%" PRIu64, a->until_ns));
     add(r, mr_format("--recorded-slots=%" PRIu64, f->slots));
+    add(r, mr_format("--recorded-processors=%u", a->processors));
     add(r, mr_format("--spans=%" PRIu64, attempts));
     p->phase = RUNNING;
     int err = mr_inbox_push(p->inbox, &p->run);

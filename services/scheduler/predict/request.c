@@ -54,6 +54,9 @@ int mr_predict_check(const Millrace__V1__WhatIfRequest *m, const struct mr_str *
     if (m->slots > MR_PREDICT_SLOTS_MAX)
         return mr_fail(
             e, MR_EINVAL, "slots: expected 1 to %u, not %u", MR_PREDICT_SLOTS_MAX, m->slots);
+    if (m->processors > MR_PREDICT_PROCESSORS_MAX)
+        return mr_fail(e, MR_EINVAL, "processors: expected 1 to %u, not %u",
+            MR_PREDICT_PROCESSORS_MAX, m->processors);
     if ((m->bandwidth < 0 || m->bandwidth > 0 || m->bandwidth != m->bandwidth) &&
         !is_factor(m->bandwidth))
         return mr_fail(

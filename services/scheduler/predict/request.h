@@ -7,6 +7,7 @@
 #include <millrace/v1/jobs.pb-c.h>
 
 #define MR_PREDICT_SLOTS_MAX (1u << 20)
+#define MR_PREDICT_PROCESSORS_MAX (1u << 20)
 #define MR_PREDICT_FACTOR_MIN 1e-6
 #define MR_PREDICT_FACTOR_MAX 1e6
 #define MR_PREDICT_FREE_MAX 16u

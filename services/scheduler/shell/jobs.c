@@ -482,6 +482,7 @@ static Millrace__V1__GraphNode *node_out(
     n->key = mr_shell_text(sh, mr_graph_key(info->graph, i));
     n->op = mr_shell_text(sh, mr_graph_op(info->graph, i));
     n->state = task_state(&task);
+    n->restricted = mr_graph_is_restricted(info->graph, i);
     n->n_inputs = count;
     n->inputs = mr_unconst(inputs);
     return n;

@@ -39,7 +39,7 @@ static void joined(struct mr_shell *sh, uint32_t slot)
 {
     struct mr_session_facts facts = {0};
     (void)mr_sessions_facts(sh, slot, &facts);
-    mr_trace_worker(sh, slot, facts.began);
+    mr_trace_worker(sh, slot, facts.began, facts.processors);
 }
 
 static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)

@@ -270,7 +270,7 @@ void mr_trace_samples_give(struct mr_shell *sh, struct mr_buf **block)
     if (mr_inbox_push(sh->trace->inbox, &m)) block_free(b);
 }
 
-void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began)
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began, uint32_t processors)
 {
     struct mr_sched_worker_info info;
     struct mr_trace *t = sh->trace;
@@ -284,6 +284,7 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began)
         .at = mr_clock_wall(),
         .incarnation = info.incarnation,
         .slots = info.slots,
+        .processors = processors,
         .name = info.name};
     uint64_t wall = mr_clock_wall() - mr_clock_now();
     if (began) e.since = began + (uint64_t)mr_sched_clock_offset(sh->core, slot) + wall;

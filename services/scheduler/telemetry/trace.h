@@ -24,9 +24,9 @@ void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
 /* Called when the journal has the record of a new job. `client`: the name of its client. */
 void mr_trace_job_accepted(struct mr_shell *sh, mr_job_id job, struct mr_str client);
 /* Called when a worker gets the place `slot` in the core's table of workers: later spans with this
- * number belong to this worker. `began`: when the worker's process began, by the worker's clock; 0:
- * it is not known. */
-void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began);
+ * number belong to this worker. `began`: when the worker's process began, by the worker's clock.
+ * `processors`: those that the process may use. Both 0: not known. */
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot, mr_time began, uint32_t processors);
 void mr_trace_worker_gone(struct mr_shell *sh, uint32_t slot, uint64_t incarnation);
 /* Called when a worker tells of a pause of its process. The times are of the worker's clock. */
 void mr_trace_worker_paused(struct mr_shell *sh, uint32_t slot, mr_time from, mr_time until);

@@ -94,6 +94,7 @@ void mr_trace_profile_answer(struct mr_shell *sh, struct mr_rpc_call *call,
     m.wall_ns = a->until_ns - a->from_ns;
     m.slot_ns = a->slot_ns;
     m.slots = (a->slot_ns + m.wall_ns / 2) / m.wall_ns;
+    m.processors = a->processors;
     if (a->slot_ns) m.white_space = 1.0 - (double)mr_job_account_busy(a) / (double)a->slot_ns;
     m.other_ns = a->other_ns;
     m.not_recorded = a->not_recorded;

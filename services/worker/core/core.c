@@ -161,7 +161,7 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     w->job_last = w->jobs_free = w->values_free = w->tasks_free = w->brought = NONE;
     w->needs_count = 1;
     w->look_at = MR_NEVER;
-    w->handoff_ns = HANDOFF_GUESS;
+    w->handoff_ns = config->handoff_ns ? config->handoff_ns : HANDOFF_GUESS;
     w->nodes[0].address = MR_STR("");
     w->nodes_count = 1;
     return w;

@@ -58,6 +58,7 @@ struct mr_worker_config {
     mr_node_id store;
     const struct mr_worker_op *ops; /* borrowed for the life of the core */
     uint32_t ops_count;
+    mr_duration handoff_ns; /* time to wake an idle slot, until it is measured; 0: a guess */
     const struct mr_ws_resource *resources; /* copied */
     uint32_t resources_count;
 };

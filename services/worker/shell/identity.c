@@ -107,6 +107,7 @@ void mr_worker_identity_fill(
     out->slots = id->slots;
     out->memory_bytes = id->memory_bytes;
     out->pid = id->pid;
+    out->processors = id->processors;
     out->began_ns = id->began;
     out->resources = id->resources;
     out->resources_count = id->resources_count;

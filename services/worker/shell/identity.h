@@ -28,7 +28,8 @@ struct mr_worker_identity {
      * crashed */
     bool knows_suspects;
     uint32_t pid;
-    mr_time began; /* when the process began */
+    uint32_t processors; /* that the process may use */
+    mr_time began;       /* when the process began */
 };
 
 /* Sets the members of `out` whose values the core does not know. The array out->ops is in the

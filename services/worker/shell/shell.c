@@ -129,6 +129,8 @@ static int crash_record_open(
 static void identity_fill(struct mr_worker_shell *sh, const struct mr_worker_options *o)
 {
     struct mr_worker_identity *id = &sh->identity;
+    struct mr_machine machine;
+    mr_machine_read(&machine);
     id->name = o->name;
     id->node = o->node;
     id->store_address = o->store_address ? o->store_address : "";
@@ -143,6 +145,7 @@ static void identity_fill(struct mr_worker_shell *sh, const struct mr_worker_opt
     id->ops = o->registry;
     id->builtin = o->builtin;
     id->pid = (uint32_t)getpid();
+    id->processors = machine.cpus;
     id->began = o->began;
 }
 

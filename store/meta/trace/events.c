@@ -7,7 +7,17 @@
 #include "base/utf8.h"
 #include "store/meta/trace/internal.h"
 
-enum { F_KIND = 1, F_AT, F_SINCE, F_INCARNATION, F_JOB, F_SLOTS, F_NAME, F_NAMESPACE };
+enum {
+    F_KIND = 1,
+    F_AT,
+    F_SINCE,
+    F_INCARNATION,
+    F_JOB,
+    F_SLOTS,
+    F_NAME,
+    F_NAMESPACE,
+    F_PROCESSORS
+};
 
 void mr_trace_events_begin(struct mr_buf *block, mr_job_id segment)
 {
@@ -33,6 +43,7 @@ void mr_trace_events_add(struct mr_buf *block, const struct mr_trace_event *e)
     add_number(block, F_INCARNATION, e->incarnation);
     add_number(block, F_JOB, e->job.v);
     add_number(block, F_SLOTS, e->slots);
+    add_number(block, F_PROCESSORS, e->processors);
     add_text(block, F_NAME, e->name);
     add_text(block, F_NAMESPACE, e->name_space);
     mr_trace__record_end(block, began, e->at);
@@ -58,6 +69,7 @@ static int one_event(void *ctx, struct mr_str bytes)
         case F_INCARNATION: e.incarnation = f.value; break;
         case F_JOB: e.job.v = f.value; break;
         case F_SLOTS: e.slots = (uint32_t)MR_MIN(f.value, MR_SLOTS_MAX); break;
+        case F_PROCESSORS: e.processors = (uint32_t)MR_MIN(f.value, UINT32_MAX); break;
         case F_NAME: e.name = f.bytes; break;
         case F_NAMESPACE: e.name_space = f.bytes; break;
         default: break; /* a field of a later version */

@@ -32,6 +32,7 @@ struct mr_trace_event {
     uint64_t incarnation; /* JOINED, GONE, PAUSED: the worker's; 0: the scheduler was paused */
     mr_job_id job;        /* ACCEPTED, OVER */
     uint32_t slots;       /* JOINED */
+    uint32_t processors;  /* JOINED: that the worker's process may use; 0: not known */
     /* JOINED, GONE, PAUSED: the worker's name. ACCEPTED: the client that submitted the job. Lent by
      * the block. */
     struct mr_str name;

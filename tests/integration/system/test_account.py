@@ -300,10 +300,19 @@ class WhatIf(Case):
         there = self.whatif(c, job, "--slots", "4", "--offline", "--dir", str(c.dir / "c"))
         self.assertEqual(there, self.whatif(c, job, "--slots", "4"))
 
+        self.assertGreater(int(c.get(f"/v1/jobs/{job}/profile")["processors"]), 0)
+
+        graph = naps(4, 0.01)
+        for t in graph["tasks"].values():
+            t["workers"] = "worker-0-0"
+        job = c.run(graph)["id"]
+        self.assertIn("warning: 4 tasks name workers", c.cli("whatif", job)[1])
+        self.assertEqual(self.whatif(c, job), self.whatif(c, job, "--offline", "--dir", str(c.dir / "c")))
+
         job = c.run(chain(500))["id"]
         free = self.whatif(c, job, "--free", "scheduler,handoff")
         self.assertGreater(int(free["predicted"]["chain_ns"]), 0)
-        for flags, why in ((("--free", "lunch"), "--free: expected"), (("--bandwidth", "2"), "--bandwidth: expected x"),
+        for flags, why in ((("--slots", "0"), "--slots"), (("--processors", "0"), "--processors"), (("--free", "lunch"), "--free: expected"), (("--bandwidth", "2"), "--bandwidth: expected x"),
                            (("--op-speed", "inc=0"), "--op-speed: expected"), (("--op-speed", "dec=2"), "no task of the job")):
             code, _, err = c.cli("whatif", job, *flags, check=False)
             self.assertNotEqual(code, 0)
@@ -313,7 +322,7 @@ class WhatIf(Case):
 
     def over_http(self, c, job):
         """Jobs.WhatIf predicts what the command line predicts, and refuses wrong requests."""
-        for flags, query in ((("--slots", "4"), "slots=4"), (("--bandwidth", "x2"), "bandwidth=2"),
+        for flags, query in ((("--slots", "4"), "slots=4"), (("--bandwidth", "x2", "--processors", "1"), "bandwidth=2&processors=1"),
                              (("--free", "scheduler,handoff", "--op-speed", "inc=2"), "free=scheduler&free=handoff&op_speed=inc%3D2")):
             there, here = self.whatif(c, job, *flags), c.get(f"/v1/jobs/{job}/whatif?{query}")
             for part in ("recorded", "replayed", "predicted"):
@@ -322,8 +331,9 @@ class WhatIf(Case):
             for part in ("replayed", "predicted"):
                 self.assertEqual(here[part]["chain_ns"], there[part]["chain_ns"])
                 self.assertEqual(here[part]["critical_path"], there[part]["critical_path"]["classes"])
+            self.assertEqual(here["restricted"], there["restricted"])
         running = c.submit(naps(1, 600))
-        for path, status, why in ((f"{job}/whatif?slots=0", 400, "slots"), (f"{job}/whatif?bandwidth=0", 400, "bandwidth"), (f"{job}/whatif?free=lunch", 400, "free: expected"),
+        for path, status, why in ((f"{job}/whatif?slots=0", 400, "slots"), (f"{job}/whatif?bandwidth=0", 400, "bandwidth"), (f"{job}/whatif?processors=0", 400, "processors"), (f"{job}/whatif?free=lunch", 400, "free: expected"),
                                   (f"{job}/whatif?op_speed=inc", 400, "op_speed: expected NAME=F"), (f"{job}/whatif?op_speed=dec%3D2", 400, "no task of the job has the operator"),
                                   (f"{job}/whatif?slots=1048576", 400, "slots: at most 1024"), (f"{running}/whatif", 400, "is not over"), ("j1-999/whatif", 404, "no job j1-999")):
             got, _, body = c.request("GET", f"/v1/jobs/{path}")

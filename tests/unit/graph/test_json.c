@@ -234,6 +234,9 @@ static void options_are_read_and_shared(void **state)
     assert_true(mr_str_eq(o->persist_name, MR_STR("out")));
     assert_false(mr_graph_is_pure(g, node_of(g, "a")));
     assert_true(mr_graph_is_pure(g, node_of(g, "b")));
+    assert_true(mr_graph_is_restricted(g, node_of(g, "a")));
+    assert_true(mr_graph_is_restricted(g, node_of(g, "c")));
+    assert_false(mr_graph_is_restricted(g, node_of(g, "b")));
     assert_ptr_equal(mr_graph_options(g, node_of(g, "b")), mr_graph_options(g, node_of(g, "d")));
     assert_int_equal(g->options_count, 3);
     mr_graph_free(&g);

@@ -51,6 +51,7 @@ static const struct mr_trace_event all[] = {{.kind = MR_TRACE_EVENT_BEGAN, .at =
         .since = 1700000000000000000u,
         .incarnation = UINT64_MAX,
         .slots = MR_SLOTS_MAX,
+        .processors = 48,
         .name = MR_STR_INIT("worker-0")},
     {.kind = MR_TRACE_EVENT_ACCEPTED, .at = 9, .since = 8, .job = {77}, .name = MR_STR_INIT("ann")},
     {.kind = MR_TRACE_EVENT_ACCEPTED,
@@ -75,6 +76,7 @@ static void events_come_back(void **state)
         assert_true(a->at == b->at && a->since == b->since && a->job.v == b->job.v);
         assert_true(a->incarnation == b->incarnation);
         assert_int_equal(a->slots, b->slots);
+        assert_int_equal(a->processors, b->processors);
         assert_string_equal(decoded.names[i], a->name.p ? a->name.p : "");
         assert_string_equal(decoded.spaces[i], a->name_space.p ? a->name_space.p : "");
     }

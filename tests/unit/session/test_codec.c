@@ -159,6 +159,7 @@ static struct mr_ws_register register_full(void)
         .version = MR_STR("0.1.0"),
         .slots = 4,
         .pid = 99,
+        .processors = 7,
         .began_ns = BIG,
         .memory_bytes = BIG,
         .resources = resources,

@@ -21,7 +21,7 @@ static struct mr_whatif_task tasks[TASKS_MAX];
 static uint32_t inputs[INPUTS_MAX];
 static const struct mr_str ops[] = {MR_STR_INIT("work"), MR_STR_INIT("other")};
 static struct mr_whatif_job job;
-static const struct mr_whatif_costs no_costs = {.scale = 1};
+static const struct mr_whatif_costs no_costs = {.scale = 1, .share = 1};
 static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .end_ns = MR_MS,
     .decide_ns = 2000,
@@ -31,7 +31,8 @@ static const struct mr_whatif_costs some_costs = {.begin_ns = 5 * MR_MS,
     .local_ns = 5000,
     .gap_ns = 300,
     .transfer = {200000, 1},
-    .scale = 1};
+    .scale = 1,
+    .share = 1};
 
 static void begin(uint32_t workers)
 {
@@ -148,6 +149,73 @@ static void a_prediction_from_two_slots_for_one_adds_the_run_times(void **state)
     near(wall(&no_costs, 2), 100 * MR_MS, 0.06);
 }
 
+static void threads_share_the_processors_of_their_node(void **state)
+{
+    (void)state;
+    const struct mr_whatif_change same = {.slots = 8}, twice = {.slots = 8, .processors = 4},
+                                  free = {.slots = 8, .free = MR_WHATIF_FREE_PREEMPTED};
+    begin(1);
+    for (uint32_t i = 0; i < 16; i++)
+        (void)add(10 * MR_MS, 8);
+    near(wall(&no_costs, 8), 20 * MR_MS, 0.01); /* the number of processors is not known */
+    job.processors = 2;
+    struct mr_whatif_result r = replay(&no_costs, &same);
+    near(r.wall_ns, 80 * MR_MS, 0.01);
+    near(r.sums.ns[MR_ACCOUNT_COMPUTE], 160 * MR_MS, 0.01);
+    near(r.sums.ns[MR_ACCOUNT_PREEMPTED], 480 * MR_MS, 0.01);
+    near(replay(&no_costs, &twice).wall_ns, 40 * MR_MS, 0.01);
+    near(replay(&no_costs, &free).wall_ns, 20 * MR_MS, 0.01);
+    near(wall(&no_costs, 2), 80 * MR_MS, 0.01);
+    near(wall(&no_costs, 1), 160 * MR_MS, 0.01);
+    for (uint32_t i = 0; i < 16; i++)
+        tasks[i].cpu_ns = MR_MS; /* and 9 ms without a processor */
+    near(wall(&no_costs, 8), 2 * 9 * MR_MS + 8 * MR_MS, 0.3);
+    assert_true(wall(&no_costs, 8) >= 20 * MR_MS);
+}
+
+/* The scheduler's thread and the worker's thread need processors, too. */
+static void work_of_the_scheduler_and_the_worker_takes_processors(void **state)
+{
+    (void)state;
+    begin(1);
+    for (uint32_t i = 0; i < 1000; i++)
+        (void)add(10000, 8);
+    struct mr_whatif_costs costs = no_costs;
+    costs.decide_ns = 10000;
+    costs.handoff.each_ns = 5000;
+    costs.report.each_ns = 5000;
+    /* 30 us for each task, of which no thread needs more than 10 us */
+    uint64_t alone = wall(&costs, 1);
+    job.processors = 2;
+    for (uint32_t slots = 1; slots <= 2; slots++) {
+        assert_true(wall(&costs, slots) >= 15 * MR_MS);
+        assert_true(wall(&costs, slots) < 22 * MR_MS);
+    }
+    assert_true(wall(&costs, 1) > alone);
+    costs.share = 0.5; /* other threads have one of the two processors */
+    near(wall(&costs, 2), 30 * MR_MS, 0.05);
+    costs.share = 1;
+    job.processors = 1;
+    near(wall(&costs, 2), 30 * MR_MS, 0.05);
+}
+
+/* A wait for a processor that the threads of the cluster have caused comes from the replay. Another
+ * wait is part of the task's duration. */
+static void waits_for_a_processor_are_counted_once(void **state)
+{
+    (void)state;
+    begin(2);
+    for (uint32_t i = 0; i < 20; i++) {
+        (void)add(10 * MR_MS, 8);
+        tasks[i].cpu_ns = tasks[i].late_ns = 5 * MR_MS;
+    }
+    near(wall(&no_costs, 1), 200 * MR_MS, 0.01);
+    job.processors = 64;
+    near(wall(&no_costs, 1), 200 * MR_MS, 0.01);
+    job.processors = 2;
+    near(wall(&no_costs, 1), 100 * MR_MS, 0.01);
+}
+
 static void a_faster_operator_shortens_its_tasks_alone(void **state)
 {
     (void)state;
@@ -221,6 +289,7 @@ static void a_free_scheduler_is_never_faster_than_the_longest_chain(void **state
         struct mr_rng rng;
         mr_rng_init(&rng, seed);
         begin(1 + (uint32_t)(seed % 3));
+        job.processors = (uint32_t)(seed % 4); /* 0: not known */
         for (uint32_t i = 0; i < 300; i++) {
             (void)add(1 + mr_rng_below(&rng, MR_MS), mr_rng_below(&rng, 3) * 4000);
             for (uint64_t n = i ? mr_rng_below(&rng, 4) : 0, from = i; n && from; n--) {
@@ -374,6 +443,9 @@ int main(void)
         cmocka_unit_test(a_chain_takes_as_long_on_any_number_of_slots),
         cmocka_unit_test(independent_tasks_take_a_share_for_each_slot),
         cmocka_unit_test(a_prediction_from_two_slots_for_one_adds_the_run_times),
+        cmocka_unit_test(threads_share_the_processors_of_their_node),
+        cmocka_unit_test(work_of_the_scheduler_and_the_worker_takes_processors),
+        cmocka_unit_test(waits_for_a_processor_are_counted_once),
         cmocka_unit_test(a_faster_operator_shortens_its_tasks_alone),
         cmocka_unit_test(what_is_free_takes_no_time),
         cmocka_unit_test(a_faster_network_shortens_transfers),

@@ -41,6 +41,9 @@ static void slots_and_bandwidth_have_bounds(void **state)
     m.slots = MR_PREDICT_SLOTS_MAX + 1;
     refused(&m, "slots: expected 1 to 1048576, not 1048577");
     m.slots = MR_PREDICT_SLOTS_MAX;
+    m.processors = MR_PREDICT_PROCESSORS_MAX + 1;
+    refused(&m, "processors: expected 1 to 1048576, not 1048577");
+    m.processors = MR_PREDICT_PROCESSORS_MAX;
     const double wrong[] = {-1, 1e-7, 1e7, NAN, INFINITY};
     for (size_t i = 0; i < MR_ARRAY_LEN(wrong); i++) {
         m.bandwidth = wrong[i];
