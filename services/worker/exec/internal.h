@@ -114,16 +114,14 @@ int mr_executor_result(
 void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */
 
 /* times.c */
-/* an item that takes less is counted with its wall time as its CPU time */
-#define MR_EXECUTOR_CPU_WORTH (20 * MR_US)
+#define MR_EXECUTOR_CPU_WORTH (20 * MR_US) /* the CPU time of a shorter item is its wall time */
 /* Called before the item x->item, which begins at `now`. Returns how long the kernel delayed this
  * thread and the thread that hands out strands, since the last item ended. */
 mr_duration mr_executor_times_begin(struct mr_executor *x, mr_time now);
 /* Returns the CPU time of the item that ran from `from` to `end`. The CPU time of an item that took
  * longer than expected is counted from the last reading, less the time of short items since. */
 mr_duration mr_executor_cpu_of(struct mr_executor *x, mr_time from, mr_time end);
-/* Returns the delay of an item that ended at x->ended_at after the time `took`, and used the
- * processor for the time `cpu`. */
+/* Returns the delay of an item that ended at x->ended_at, took `took`, and used `cpu` of it. */
 mr_duration mr_executor_late_of(struct mr_executor *x, mr_duration took, mr_duration cpu);
 /* Writes what the item's time consisted of into the strand, unless all of it is 0. `took`: its
  * duration; `late`: its delay; `delayed`: the delay before it. */
