@@ -196,5 +196,6 @@ void mr_whatif__scheduler_fini(struct mr_whatif_cluster *c);
 /* Handles the events SUBMIT, TURN, DECIDED, UP and ACK. */
 void mr_whatif__scheduler_event(struct mr_whatif_cluster *c, const struct mr_virtual_event *ev);
 
-/* whatif.c: takes the spans of completed tasks for the account. */
+/* whatif.c: adds the spans of completed tasks to the account of the replay, which divides the time
+ * of the slots into classes (account/account.h). */
 void mr_whatif__spans_take(struct mr_whatif_cluster *c, const struct mr_buf *spans);
