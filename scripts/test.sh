@@ -36,7 +36,7 @@ say_skipped() {
 # client, connections to Redis, the gateway, and one job through all real processes.
 unit=(host_os host_inbox host_work_sharing host_thread_pool host_parker rpc_call rpc_server rpc_sync rpc_unix_listener rpc_tls
   worker_delegate worker_executor arena_pin_model train_params train_params_early train_params_remote
-  train_allreduce train_feed)
+  train_allreduce train_feed scheduler_trace_job_account)
 real=(journal journal_snapshot meta_directory meta_queue meta_redis objectstore)
 either() { local IFS='|'; echo "$*"; }
 threads="^(unit_($(either "${unit[@]}"))|integration_($(either "${real[@]}")|worker)|gateway_http|system_readme)$"

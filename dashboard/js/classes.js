@@ -24,7 +24,7 @@ export const CLASSES = [
     { name: "dependency", group: "waits for tasks", means: "waits for the result of a task that runs", advice: "The graph is too narrow here. Look at the critical path." },
     { name: "imbalance", group: "waits for tasks", means: "waits for a task like those that it ran before", advice: "Tasks of one operator take unequal time. Smaller pieces help." },
     { name: "transfer", group: "waits for data", means: "waits for an input from another node", advice: "Results are large for the network. Tasks near their data help." },
-    { name: "restore", group: "waits for data", means: "waits for an input from disk", advice: "Memory was full and values were written to disk. More memory helps." },
+    { name: "restore", group: "busy", means: "runs a task that waits for an input from disk", advice: "Memory was full and values were written to disk. More memory helps." },
     { name: "memory", group: "waits for data", means: "waits because tasks are held back while memory is short", advice: "More memory, or fewer large values at a time." },
     { name: "report", group: "waits for messages", means: "waits for a completion that is on its way", advice: "Larger tasks make messages matter less." },
     { name: "decide", group: "waits for messages", means: "waits for the scheduler, which has a ready task", advice: "The scheduler is busy or paused. Larger tasks help." },

@@ -40,5 +40,5 @@ const char *mr_account_class_name(enum mr_account_class class)
 
 bool mr_account_class_is_busy(enum mr_account_class class)
 {
-    return class < MR_ACCOUNT_NO_WORK;
+    return class < MR_ACCOUNT_NO_WORK || class == MR_ACCOUNT_RESTORE;
 }

@@ -28,7 +28,8 @@ enum mr_account_class {
     MR_ACCOUNT_SEND,     /* a task is on its way from the scheduler to the worker */
     MR_ACCOUNT_HANDOFF,  /* the worker has all that the task needs, and wakes an executor */
     MR_ACCOUNT_TRANSFER, /* an input comes from another worker or node */
-    MR_ACCOUNT_RESTORE,  /* a task that runs waits until an input is read back from disk */
+    /* not so: the slot runs a task, which waits until an input is read back from disk */
+    MR_ACCOUNT_RESTORE,
     /* memory is short: the scheduler holds tasks back, or a task that runs waits for room in the
      * store for its result */
     MR_ACCOUNT_MEMORY,

@@ -10,6 +10,7 @@
 #include "services/scheduler/history/task_feed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define RECENT_MIN (1u << 16)
 #define RECENT_MAX (1u << 20)
@@ -86,6 +87,7 @@ static void ops_finish(
     struct mr_job_account *out = r->out;
     uint32_t count = MR_MAX(table->room, r->white_room);
     uint32_t *number = mr_alloc_array(MR_MAX(count, 1u), sizeof *number);
+    memset(number, 0xff, count * sizeof *number); /* MR_ACCOUNT_NONE: an operator of other jobs */
     out->ops = mr_alloc_array(MR_MAX(count, 1u), sizeof *out->ops);
     for (uint32_t i = 0; i < count; i++) {
         struct mr_job_account_op *o = &out->ops[out->ops_count];

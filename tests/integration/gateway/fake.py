@@ -112,9 +112,11 @@ class Fake:
 
         return call
 
-    def last(self):
+    def last(self, service="Jobs"):
+        """The last call of a service: its name, the request and the metadata. The gateway also calls the
+        service Cluster by itself, to see whether the cluster is ready."""
         with self.lock:
-            return self.calls[-1]
+            return next(c for c in reversed(self.calls) if c[0].startswith(service + "_"))
 
     def stop(self):
         self.gate.set()

@@ -342,7 +342,7 @@ class Bodies(Case):
         out = self.g.json("POST", "/v1/objects?name=n&persist=true", data,
                           {"Content-Type": "application/octet-stream"})
         self.assertEqual((out["nbytes"], out["shape"]), (str(len(data)), ["2", "3"]))
-        _, first, _ = self.fake.last()
+        _, first, _ = self.fake.last("Objects")
         self.assertEqual((first.name, first.persist), ("n", True))
         r = self.g.request("GET", "/v1/objects/" + out["id"])
         self.assertEqual(r.headers["content-type"], "application/x-npy")

@@ -289,10 +289,12 @@ class WhatIf(Case):
         busy = sum(int(s["times"]["finished_ns"]) - int(s["times"]["started_ns"]) for s in c.get(f"/v1/jobs/{job}/timeline")["spans"]) / 1e9
         p = self.whatif(c, job)
         self.assertEqual((p["recorded"]["slots"], p["replayed"]["slots"]), (2, 2))
-        self.assertGreaterEqual(self.wall(c, job, "--slots", "1"), busy)
+        # The replay shares the processors anew, so the times in which the kernel ran other threads may
+        # become shorter.
+        self.assertGreaterEqual(self.wall(c, job, "--slots", "1"), busy * 0.9)
         for slots in (4, 16):
             wall = self.wall(c, job, "--slots", str(slots))
-            self.assertGreaterEqual(wall, busy / slots)
+            self.assertGreaterEqual(wall, busy * 0.9 / slots)
             self.assertLess(wall, int(p["recorded"]["wall_ns"]) / 1e9 * 4 / slots)
         self.assertLess(self.wall(c, job, "--op-speed", "sleep=2"), 0.75 * int(p["recorded"]["wall_ns"]) / 1e9)
         self.assertIn("predicted:", c.cli("whatif", job, "--slots", "4")[1])
