@@ -120,16 +120,16 @@ const steps = {
         await logIn(page, tokens.admin);
         await page.getByRole("link", { name: "Jobs", exact: true }).click();
         await page.getByLabel("State").selectOption("failed");
-        await page.getByText("reconstruction").waitFor({ state: "detached" });
+        await page.getByText("reconstruction").first().waitFor({ state: "detached" });
         await page.getByText("broken shapes").waitFor();
         await page.getByLabel("State").selectOption("any");
         await page.getByLabel("Search").fill("recon");
-        await page.getByText("broken shapes").waitFor({ state: "detached" });
+        await page.getByText("broken shapes").first().waitFor({ state: "detached" });
         await page.getByLabel("Search").fill("nothing of this name");
         await page.getByText("No job matches.").waitFor();
         await page.getByRole("button", { name: "Show all jobs" }).click();
         await page.getByLabel("Label").fill("team=operations");
-        await page.getByText("broken shapes").waitFor({ state: "detached" });
+        await page.getByText("broken shapes").first().waitFor({ state: "detached" });
         await page.getByText("slow scan").waitFor();
         await page.context().close();
     },
@@ -245,7 +245,7 @@ const steps = {
         await page.getByText("What the slots do now").waitFor();
         const { id } = await call("POST", "/v1/jobs", { name: "goes on behind", tasks: { soon: { op: "sleep", args: [1.5] }, late: { op: "sleep", args: [600] } } });
         await go(page, `jobs/${id}`, "goes on behind");
-        await page.locator("main").getByText("0 of 2 tasks").waitFor();
+        await page.locator("main").getByText(/[01] of 2 tasks/).waitFor();
         await setHidden(page, true);
         while ((await call("GET", `/v1/jobs/${id}`)).counts.done !== "1") await new Promise((r) => setTimeout(r, 100));
         await setHidden(page, false);
